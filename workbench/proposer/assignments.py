@@ -56,7 +56,9 @@ def make_assignment(task: Task, trials: Sequence[Trial], *, run_id: str, round: 
     )  # fmt: skip
 
 
-def make_assignments(rollouts: Iterable[tuple[Task, Sequence[Trial]]], count: int, *, run_id: str, round: int) -> list[Assignment]:
+def make_assignments(
+    rollouts: Iterable[tuple[Task, Sequence[Trial]]], count: int, *, run_id: str, round: int
+) -> list[Assignment]:
     """`count` assignments, parents in turn; those whose solver is farthest outside the band come first, because there
     training gets nothing (their groups have no variation)."""
     made = [

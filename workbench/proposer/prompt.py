@@ -67,7 +67,11 @@ def question(assignment: Assignment, feedback: str) -> str:
     shown = [p for p in ("instruction.md", "task.toml", "environment/Dockerfile", "tests/test.sh", "tests/test_outputs.py", "solution/solve.sh")
              if (parent / p).is_file()]  # fmt: skip
     files = "\n".join(f'<file path="{p}">\n{(parent / p).read_text(errors="replace")[:8000]}\n</file>' for p in shown)
-    way = "a simpler variant" if assignment.direction == "simpler" else "a harder variant (longer horizon or one more skill)"
+    way = (
+        "a simpler variant"
+        if assignment.direction == "simpler"
+        else "a harder variant (longer horizon or one more skill)"
+    )
     ask = (
         f"Parent environment: {assignment.parent}\nSolver's mean reward on it: {assignment.pass_rate:.2f}\n"
         f"Most common failure: {assignment.failure}\nBuild {way}; do not repeat the parent.\n\nThe parent's files:\n{files}"
@@ -84,7 +88,10 @@ class PromptProposer:
 
     def propose(self, assignment: Assignment, target: Path, *, seed: int, feedback: str = "") -> Proposal:
         start = time.monotonic()
-        messages: list[Message] = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question(assignment, feedback)}]
+        messages: list[Message] = [
+            {"role": "system", "content": SYSTEM},
+            {"role": "user", "content": question(assignment, feedback)},
+        ]
         sampling = Sampling(**{**self.sampling.__dict__, "seed": seed})
         reply = self.model.reply(messages, sampling)
         files, fault = parse_files(reply.text)
@@ -96,4 +103,13 @@ class PromptProposer:
                     reply.completion_tokens, reply.usd, reply.seconds)  # fmt: skip
         episode = Episode(self.name, (turn,), self.model.name, bool(files), "submit" if files else "malformed", system=SYSTEM,
                           instruction=messages[1]["content"])  # fmt: skip
-        return Proposal(assignment.id, self.name, str(target) if files else None, fault, time.monotonic() - start, reply.usd, 1, episode)
+        return Proposal(
+            assignment.id,
+            self.name,
+            str(target) if files else None,
+            fault,
+            time.monotonic() - start,
+            reply.usd,
+            1,
+            episode,
+        )

@@ -1,0 +1,252 @@
+"""One round of the data flywheel (AutoEnvScaling Fig. 2, §3): rollouts → assignments → proposals → admission → pool → rollouts.
+
+Every finished piece of work is one record of the run's journal, keyed by what it is, so a killed round goes on where it
+stopped. Where we deviate: the solver's weights do not change yet (training joins as an update between two rounds), and a
+revision loop is left to the proposer that asks for it (`revisions`, at most two as in G.4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from workbench.admission import Admission
+from workbench.admission.admit import admit
+from workbench.admission.calibration import Calibration
+from workbench.agents import Agent, Budget
+from workbench.proposer import Assignment, Proposal, Proposer
+from workbench.proposer.assignments import make_assignments
+from workbench.runs.folder import Run
+from workbench.sandboxes import Backend
+from workbench.tasks import Task, TaskError, load_task
+from workbench.training.pool import PoolEntry, entry_for, review
+from workbench.trials import Trial
+from workbench.trials.run import run_trial
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one round needs. rollouts: of the solver on each environment, before and after. revisions: how often a
+    refused environment may come back (0–2). workers: trials side by side. budget: of one solver attempt.
+    held_out: a folder whose instructions no environment may share 13-grams with."""
+
+    assignments: int = 8
+    rollouts: int = 4
+    revisions: int = 0
+    workers: int = 8
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+    calibration: Calibration | None = None
+    held_out: Path | None = None
+    too_near: float = 0.98
+
+
+@dataclass
+class Flywheel:
+    """The parts of the loop: who solves, who proposes, where commands run, and the run that remembers."""
+
+    run: Run
+    backend: Backend
+    solver: Agent
+    proposer: Proposer
+    settings: Settings
+    say: Callable[[str], None] = print
+
+    def rollouts(self, task: Task, key: str, *, count: int | None = None) -> list[Trial]:
+        """The solver's attempts at one environment; attempts already in the journal are read, not repeated."""
+        n = count or self.settings.rollouts
+        with ThreadPoolExecutor(min(n, self.settings.workers)) as threads:
+            return list(threads.map(lambda i: self._attempt(task, f"{key}-{i}", i), range(n)))
+
+    def _attempt(self, task: Task, key: str, i: int) -> Trial:
+        if self.run.done("trial", key):
+            return trial_from_row(self.run.journal.get("trial", key) or {})
+        return run_trial(
+            task, self.solver, self.backend, budget=self.settings.budget, admitted=True, run=self.run, id=key,
+            seed=self.settings.seed * 1000 + i,
+        )  # fmt: skip
+
+    def measure(
+        self, tasks: Sequence[Task], stage: str, progress: Callable[[int, int], None] | None = None
+    ) -> dict[str, list[Trial]]:
+        """Attempts at many environments side by side; task digest → trials."""
+        result: dict[str, list[Trial]] = {}
+        with ThreadPoolExecutor(max(1, self.settings.workers // max(1, self.settings.rollouts))) as threads:
+            for n, (task, trials) in enumerate(
+                threads.map(lambda t: (t, self.rollouts(t, f"{stage}-{t.digest[:12]}")), tasks), 1
+            ):
+                result[task.digest] = trials
+                self.say(f"  {task.name}: rewards {rewards_line(trials)}")
+                if progress:
+                    progress(n, len(tasks))
+        return result
+
+    def assign(self, parents: Sequence[Task], trials: dict[str, list[Trial]], round: int) -> list[Assignment]:
+        """The round's assignments, recorded once."""
+        made = make_assignments(
+            [(t, trials[t.digest]) for t in parents], self.settings.assignments, run_id=self.run.id, round=round
+        )
+        rows = [self.run.once("assignment", a.id, a.to_row) for a in made]
+        return [assignment_from_row(row) for row in rows]
+
+    def answer(self, assignment: Assignment, pool: Sequence[tuple[str, Task]]) -> PoolEntry:
+        """One assignment from proposal to standing in the pool, revisions included; recorded once."""
+        row = self.run.once("pool", assignment.id, lambda: self._answer(assignment, pool).to_row())
+        return entry_from_row(row)
+
+    def _answer(self, assignment: Assignment, pool: Sequence[tuple[str, Task]]) -> PoolEntry:
+        feedback = ""
+        for revision in range(self.settings.revisions + 1):
+            key = assignment.id if not revision else f"{assignment.id}-rev{revision}"
+            target = self.run.folder / "tasks" / key
+            proposal = self._propose(assignment, key, target, feedback)
+            if proposal["path"] is None:
+                admission = no_files(assignment, self.run.id, proposal["message"])
+                self.run.once("admission", key, admission.to_row)
+            else:
+                admission = self._admit(key, target)
+            if admission.admitted or admission.infra:
+                break
+            feedback = "\n".join(f"[{r.stage}] {r.kind}: {r.message}" for r in admission.reasons)
+        task = loaded(target)
+        return entry_for(admission, task, path=str(target), parent=assignment.parent, direction=assignment.direction,
+                         round=assignment.round, pool=pool, too_near=self.settings.too_near)  # fmt: skip
+
+    def _propose(self, assignment: Assignment, key: str, target: Path, feedback: str) -> dict[str, Any]:
+        number = int(assignment.id.rsplit("a", 1)[1])
+
+        def ask() -> dict[str, Any]:
+            proposal: Proposal = self.proposer.propose(
+                assignment, target, seed=self.settings.seed * 10_000 + number, feedback=feedback
+            )
+            return proposal.to_row()
+
+        return self.run.once("proposal", key, ask)
+
+    def _admit(self, key: str, target: Path) -> Admission:
+        admission = admit(
+            target,
+            self.backend,
+            calibrate=self.settings.calibration,
+            held_out=self.settings.held_out,
+            run=self.run,
+            id=key,
+        )
+        self.say(f"  {key}: {verdict_line(admission)}")
+        return admission
+
+    def refresh(self, entries: Sequence[PoolEntry], round: int) -> list[PoolEntry]:
+        """Fresh rollouts on the admitted environments, which feed the next round; the ones that left the band go."""
+        active = [e for e in entries if e.status == "active"]
+        tasks = {e.digest: load_task(e.path) for e in active}
+        trials = self.measure(list(tasks.values()), f"r{round}-fresh")
+        out = []
+        for entry in active:
+            counted = [t.reward or 0.0 for t in trials[entry.digest] if t.counts]
+            fresh = review(entry, counted) if counted else entry
+            self.run.once("review", fresh.id, lambda fresh=fresh: {**fresh.to_row(), "id": fresh.id})
+            out.append(fresh)
+        return out
+
+
+def play_round(wheel: Flywheel, parents: Sequence[Task], round: int = 1) -> list[PoolEntry]:
+    """One full round; returns every new environment's entry, active ones after their fresh rollouts."""
+    wheel.say(
+        f"round {round}: the solver {wheel.solver.name} ({wheel.solver.model}) attempts {len(parents)} parent environments"
+    )
+    before = wheel.measure(parents, f"r{round}-parents")
+    assignments = wheel.assign(parents, before, round)
+    wheel.say(f"round {round}: {len(assignments)} assignments to {wheel.proposer.name}, each through the whole gate")
+    pool: list[tuple[str, Task]] = [(t.name, t) for t in parents]
+    entries = answer_all(wheel, assignments, pool)
+    wheel.say(f"round {round}: fresh rollouts on {sum(e.status == 'active' for e in entries)} admitted environments")
+    fresh = {e.id: e for e in wheel.refresh(entries, round)}
+    return [fresh.get(e.id, e) for e in entries]
+
+
+def answer_all(wheel: Flywheel, assignments: Sequence[Assignment], pool: list[tuple[str, Task]]) -> list[PoolEntry]:
+    """Answer assignments side by side, then settle nearness in the assignments' order, so that it does not depend on timing."""
+    with ThreadPoolExecutor(max(1, wheel.settings.workers // 2)) as threads:
+        entries = list(threads.map(lambda a: wheel.answer(a, ()), assignments))
+    settled = []
+    for entry in entries:
+        task = loaded(Path(entry.path)) if entry.status == "active" else None
+        settled.append(near_check(entry, task, pool, wheel.settings.too_near))
+        if settled[-1].status == "active" and task is not None:
+            pool.append((entry.id, task))
+        wheel.run.once("standing", settled[-1].id, settled[-1].to_row)
+    return settled
+
+
+def near_check(entry: PoolEntry, task: Task | None, pool: Sequence[tuple[str, Task]], too_near: float) -> PoolEntry:
+    """The entry, rejected when it is too near to an environment that is already in the pool."""
+    from workbench.training.pool import nearness
+
+    if task is None:
+        return entry
+    near, name = nearness(task, pool)
+    if near < too_near:
+        return entry
+    return replace(
+        entry, status="rejected", reasons=("too-near",), message=f"similarity {near:.2f} to {name} (limit {too_near})"
+    )
+
+
+def no_files(assignment: Assignment, run_id: str, message: str) -> Admission:
+    """The verdict on an answer without task files: validation fails at its first stage (r_P = -1)."""
+    import time
+
+    from workbench.admission import Reason
+
+    return Admission(
+        id=assignment.id, run_id=run_id, time=time.time(), task=assignment.id, digest="", stage="files", valid_paper=False,
+        validated=False, admitted=False, reasons=(Reason("no-files", message, "files"),), reward=-1.0,
+    )  # fmt: skip
+
+
+def loaded(path: Path) -> Task | None:
+    """The task at `path`, or None when it is not one."""
+    try:
+        return load_task(path)
+    except TaskError:
+        return None
+
+
+def trial_from_row(row: dict[str, Any]) -> Trial:
+    """A trial as the journal keeps it: everything but turns and the verifier's output."""
+    from workbench.trials import Grade
+
+    names = set(Trial.__dataclass_fields__) - {"steps", "episodes"}
+    fields = {k: v for k, v in row.items() if k in names}
+    return Trial(**fields, steps=(Grade(row.get("reward"), tests=row.get("tests") or {}),))
+
+
+def assignment_from_row(row: dict[str, Any]) -> Assignment:
+    fields = {k: v for k, v in row.items() if k in Assignment.__dataclass_fields__}
+    return Assignment(**{**fields, "evidence": tuple(fields["evidence"])})
+
+
+def entry_from_row(row: dict[str, Any]) -> PoolEntry:
+    fields = {k: v for k, v in row.items() if k in PoolEntry.__dataclass_fields__}
+    return PoolEntry(**{**fields, "reasons": tuple(fields["reasons"]), "rewards": tuple(fields["rewards"])})
+
+
+def rewards_line(trials: Sequence[Trial]) -> str:
+    return " ".join("infra" if not t.counts else f"{t.reward:.2f}" for t in trials)
+
+
+def verdict_line(admission: Admission) -> str:
+    """One line for people: what became of it and why."""
+    solver = admission.rewards.get("solver", [])
+    shown = f" rewards {' '.join(f'{r:.2f}' for r in solver)}" if solver else ""
+    if admission.infra:
+        return "no verdict (infrastructure failed)" + shown
+    if admission.admitted:
+        return "admitted" + shown
+    first = admission.reasons[0] if admission.reasons else None
+    price = admission.reward if admission.reward is not None else math.nan
+    return f"refused at {admission.stage} (r_P {price:+.2f}): {first.kind if first else '?'}{shown}"
