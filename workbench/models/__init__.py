@@ -21,7 +21,11 @@ class Message(TypedDict):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a reply is drawn. Log-probabilities are those of the distribution that was sampled from."""
+    """How a reply is drawn. Log-probabilities are those of the distribution that was sampled from.
+
+    seconds: wall clock that the caller has left for this reply; a local engine then returns what it has ("length"), a
+    hosted model raises OutOfTime.
+    """
 
     max_tokens: int = 512
     temperature: float = 1.0
@@ -29,6 +33,7 @@ class Sampling:
     top_k: int = 0  # 0: no cut
     stop: tuple[str, ...] = ()
     seed: int | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ class ModelError(RuntimeError):
 
 class ContextFull(ModelError):
     """The prompt does not fit the model's context (a `policy` outcome, not an infrastructure failure)."""
+
+
+class OutOfTime(ModelError):
+    """The caller's own time (Sampling.seconds) ran out before the model's time limit did (a `policy` outcome)."""
 
 
 class BudgetExceeded(ModelError):

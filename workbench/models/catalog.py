@@ -1,0 +1,39 @@
+"""From one string to a model: the only place that knows which file serves which scheme."""
+
+from __future__ import annotations
+
+from workbench.models import Model
+
+
+def open_model(spec: str, **options: object) -> Model:
+    """See workbench.models.get_model for the strings, and docs/models.md for each kind's options.
+
+    budget=Budget(...) puts a spending cap around any of them. Raises ValueError for an unknown scheme."""
+    budget = options.pop("budget", None)
+    model = _open(spec, options)
+    return budget.wrap(model) if budget is not None else model
+
+
+def _open(spec: str, options: dict) -> Model:
+    kind, _, rest = spec.partition(":")
+    if spec == "smollm2":
+        from workbench.models.embedded import smollm2_folder
+        from workbench.models.transformers_model import load_transformers
+
+        return load_transformers(smollm2_folder(), name="smollm2", offline=True, **options)
+    if kind == "transformers" and rest:
+        from workbench.models.transformers_model import load_transformers
+
+        return load_transformers(rest, **options)
+    if kind == "litellm" and rest:
+        from workbench.models.litellm_model import LiteLLMModel
+
+        return LiteLLMModel(rest, **options)
+    if kind == "scripted" and rest:
+        from workbench.models.scripted import Scripted
+
+        return Scripted.from_file(rest, **options)
+    raise ValueError(
+        f"no model {spec!r}: use smollm2, transformers:PATH_OR_ID, litellm:PROVIDER/NAME (litellm:openai/NAME with "
+        "api_base=URL for a compatible server) or scripted:FILE"
+    )
