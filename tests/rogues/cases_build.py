@@ -1,0 +1,87 @@
+"""Tasks whose image cannot be built, or whose build misbehaves."""
+
+from __future__ import annotations
+
+from .builders import DOCKERFILE, FORCE_PASS, SOLVE, TaskCase, with_pytest
+
+GONE = "RUN apt-get update && apt-get install -y no-such-package-abc\n"
+
+CASES = [
+    TaskCase(
+        "build-fails", "a RUN line that fails", "SWE-smith#8",
+        {"environment/Dockerfile": DOCKERFILE + "RUN echo reading && false\n"}, stage="build", reasons=("build",), message="line 4",
+    ),
+    TaskCase("build-needs-network", "a RUN line that installs from a mirror", "orca-agent#65",
+        {"environment/Dockerfile": DOCKERFILE + GONE}, stage="build", reasons=("build",), message="line 4",
+    ),
+    TaskCase(
+        "build-hangs", "a RUN line that never ends", "ours", {"environment/Dockerfile": DOCKERFILE + "RUN sleep 1000\n"}, stage="build",
+        reasons=("build",), message="line 4", times={"build_timeout": 2.0},
+    ),
+    TaskCase(
+        "build-ignores-term", "a RUN line that ignores TERM and detaches", "ours",
+        {"environment/Dockerfile": DOCKERFILE + "RUN trap '' TERM HUP INT; setsid sleep 1000 & while :; do sleep 1; done\n"},
+        stage="build", reasons=("build",), times={"build_timeout": 2.0},
+    ),
+    TaskCase(
+        "build-forks", "a fork bomb in a RUN line", "notes on Harbor 0.26 (9,070 host processes)",
+        {"environment/Dockerfile": DOCKERFILE + "RUN f() { f | f & }; f; sleep 1000\n"}, stage="build", reasons=("build",),
+        times={"build_timeout": 3.0},
+    ),
+    TaskCase(
+        "build-fills-disk", "a RUN line that writes without end", "tolokaforge#1218",
+        {"environment/Dockerfile": DOCKERFILE + "RUN cat /dev/zero > /app/zero\n"}, stage="build", reasons=("build",),
+        times={"build_timeout": 10.0},
+    ),
+    TaskCase(
+        "build-output", "200 MB of output from a RUN line that then fails", "notes on Harbor 0.26 (200 MB log)",
+        {"environment/Dockerfile": DOCKERFILE + "RUN yes rogue | head -c 200000000; false\n"}, stage="build", reasons=("build",),
+    ),
+    TaskCase(
+        "base-unknown", "FROM an image that nobody has", "ours",
+        {"environment/Dockerfile": "FROM nobody.example/none:1\n"}, stage="build", reasons=("build-unsupported",), message="line 1",
+    ),
+    TaskCase(
+        "copy-missing", "COPY of a file that is not there", "ours",
+        {"environment/Dockerfile": DOCKERFILE + "COPY gone.txt /app/\n"}, stage="build", reasons=("build",), message="gone.txt",
+    ),
+    TaskCase(
+        "copy-outside", "COPY from outside the environment", "ours",
+        {"environment/Dockerfile": DOCKERFILE + "COPY ../solution/solve.sh /app/\n"}, stage="build", reasons=("build",), message="line 4",
+    ),
+    TaskCase(
+        "copy-host", "COPY of a file of the host", "ours",
+        {"environment/Dockerfile": DOCKERFILE + "COPY ../../../../../../etc/shadow /app/\n"}, stage="build", reasons=("build",), message="line 4",
+    ),
+    TaskCase(
+        "workdir-is-host", "WORKDIR and COPY through a link that a RUN line made", "ours",
+        {"environment/Dockerfile": DOCKERFILE + "RUN ln -s /proc/1/root/tmp /app/out\nCOPY numbers.txt /app/out/rogue-escape.txt\n"},
+        stage="build", reasons=("build",),
+    ),
+    TaskCase(
+        "dockerfile-nonsense", "a Dockerfile that is prose", "ours",
+        {"environment/Dockerfile": "Please install Python.\n"}, stage="build", reasons=("build",), message="line 1",
+    ),
+    TaskCase("dockerfile-empty", "an empty Dockerfile", "ours", {"environment/Dockerfile": "\n"}, stage="build", reasons=("build",), message="FROM"),
+    TaskCase(
+        "dockerfile-stages", "two stages: more than this back end builds", "ours",
+        {"environment/Dockerfile": "FROM python:3.13-slim AS one\nFROM python:3.13-slim\nCOPY --from=one /etc /x\n"}, stage="build",
+        reasons=("build-unsupported",), message="docker",
+    ),
+    TaskCase(
+        "reward-in-image", "sound, with a reward of 1 and tests planted in its own image: neither has an effect", "pier#51",
+        {"environment/Dockerfile": DOCKERFILE
+         + "RUN mkdir -p /logs/verifier /tests && echo 1 > /logs/verifier/reward.txt && echo 'exit 0' > /tests/test.sh\n"},
+        stage="admitted", rewards={"oracle": 1.0, "noop": 0.0},
+    ),
+    TaskCase(
+        "solution-in-image", "sound, but its solution can be read in the image: reported", "Repo2RLEnv PR #145",
+        {"environment/Dockerfile": DOCKERFILE + "COPY patch.sh /opt/patch.sh\n", "environment/patch.sh": SOLVE},
+        stage="admitted", rewards={"oracle": 1.0, "noop": 0.0}, report=("solution_in_image",),
+    ),
+    TaskCase(
+        "conftest-in-image", "sound, with a conftest.py in its own image that passes every test: it has no effect", "OpenEnv PR #972",
+        {**with_pytest(), "environment/conftest.py": FORCE_PASS, "environment/Dockerfile": DOCKERFILE + "COPY conftest.py /app/conftest.py\n"},
+        stage="admitted", rewards={"oracle": 1.0, "noop": 0.0},
+    ),
+]  # fmt: skip
