@@ -46,12 +46,13 @@ def ignored(name: str) -> bool:
     return _IGNORED.fullmatch(name) is not None
 
 
-def walk(root: Path) -> Iterator[Entry]:
+def walk(root: Path, max_files: int | None = None) -> Iterator[Entry]:
     """Every file, link and special file below `root`, caches included but nothing below a `.git`.
 
-    Links are named, never followed; nothing is opened. Raises TooMany past 20,000 entries or 64 levels, OSError for a
+    Links are named, never followed; nothing is opened. Raises TooMany past `max_files` entries (default 20,000) or 64 levels, OSError for a
     folder that cannot be read.
     """
+    most = MAX_FILES if max_files is None else max_files
     count, folders = 0, [(os.fspath(root), "", 0)]
     while folders:
         folder, prefix, depth = folders.pop()
@@ -60,8 +61,8 @@ def walk(root: Path) -> Iterator[Entry]:
         with os.scandir(folder) as items:
             for item in items:
                 count += 1
-                if count > MAX_FILES:
-                    raise TooMany(f"more than {MAX_FILES:,} files")
+                if count > most:
+                    raise TooMany(f"more than {most:,} files")
                 if item.is_dir(follow_symlinks=False):
                     if item.name != ".git":
                         folders.append((item.path, f"{prefix}{item.name}/", depth + 1))
