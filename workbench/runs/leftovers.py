@@ -17,8 +17,14 @@ def sweep() -> list[str]:
     removed = []
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         lock = folder / "lock"
-        if folder.is_symlink() or folder.stat().st_uid != os.getuid() or not lock.exists() or is_locked(lock):
-            continue  # without a lock it is a folder that another runner is just making
+        try:
+            mine = folder.lstat().st_uid == os.getuid() and not folder.is_symlink()
+            # an empty lock, or none yet: another runner is just making this folder
+            dead = mine and lock.stat().st_size > 0 and not is_locked(lock)
+        except FileNotFoundError:
+            continue
+        if not dead:
+            continue
         shutil.rmtree(folder, ignore_errors=True)
         removed.append(f"kernel folder {folder}")
     return removed

@@ -1,0 +1,50 @@
+"""The `workbench` command. `main` parses; each subcommand's module is imported only when it is asked for.
+
+Exit codes: 0 all valid or done; 1 something is not; 2 wrong usage; 130 and 143 stopped by SIGINT and SIGTERM.
+Results go to stdout (`--json`: one object a line), progress and messages to stderr.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.cli.parser import UsageError, build_parser
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, raised like Ctrl-C so that everything is put away the same way."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = build_parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return 2
+    if hasattr(signal, "SIGTERM"):
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return arguments.command(arguments)
+    except UsageError as error:
+        print(f"workbench: {error}", file=sys.stderr)
+        return 2
+    except Terminated:
+        return _stopped(signal.SIGTERM)
+    except KeyboardInterrupt:
+        return _stopped(signal.SIGINT)
+    except BrokenPipeError:  # `workbench … | head`: nobody reads on
+        sys.stdout = None  # type: ignore[assignment]
+        return 1
+
+
+def _terminate(number: int, frame: Any) -> None:
+    raise Terminated
+
+
+def _stopped(number: signal.Signals) -> int:
+    print(f"workbench: stopped by {number.name}", file=sys.stderr)
+    return 128 + number

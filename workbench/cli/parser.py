@@ -1,0 +1,137 @@
+"""What the command line takes. Only argparse is imported here: `workbench --help` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from workbench import __version__
+
+BACKEND_HELP = "bubblewrap (default), docker, or harbor:<type>"
+
+
+class UsageError(Exception):
+    """The command line asks for what there is not; exit code 2."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="workbench", description="Environments for terminal agents: check, validate, run."
+    )
+    parser.add_argument("--version", action="version", version=f"workbench {__version__}")
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for add in (_check, _validate, _calibrate, _run, _resume, _runs, _clean, _task):
+        add(commands)
+    return parser
+
+
+def _lazily(module: str, function: str = "main") -> Callable[[argparse.Namespace], int]:
+    def command(arguments: argparse.Namespace) -> int:
+        return getattr(importlib.import_module(f"workbench.cli.{module}"), function)(arguments)
+
+    return command
+
+
+def _new(commands: Any, name: str, module: str, help: str, function: str = "main") -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line on stdout")
+    parser.set_defaults(command=_lazily(module, function))
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return value
+
+
+def _tasks(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tasks", nargs="+", metavar="TASK", help="a task's folder, or a folder of tasks")
+    parser.add_argument("--backend", default="bubblewrap", help=BACKEND_HELP)
+    parser.add_argument(
+        "-j", "--jobs", type=_positive, default=None, metavar="N", help="side by side (default: by the cores)"
+    )
+
+
+def _check(commands: Any) -> None:
+    _new(commands, "check", "check_command", "what this machine can do, what is missing, and what to do about it")
+
+
+def _validate(commands: Any) -> None:
+    parser = _new(
+        commands,
+        "validate",
+        "validate",
+        "validate tasks: they build, the reference solution earns 1, doing nothing earns less than 0.5, both repeatably",
+    )
+    _tasks(parser)
+    parser.add_argument(
+        "--held-out", metavar="PATH", help="held-out tasks or text files that instructions must not repeat"
+    )
+    parser.epilog = "Verdicts are printed as they come. One bad task never stops the others."
+
+
+def _calibrate(commands: Any) -> None:
+    parser = _new(commands, "calibrate", "calibrate", "measure tasks against a solver: is its mean reward in the band?")
+    _tasks(parser)
+    parser.add_argument("--agent", default="terminal", help="terminal (default), oracle or noop")
+    parser.add_argument(
+        "--model", default="smollm2", help="smollm2 (embedded, default), transformers:…, litellm:…, scripted:…"
+    )
+    parser.add_argument("--rollouts", type=_positive, default=4, metavar="N", help="first rollouts (default 4)")
+    parser.add_argument(
+        "--more", type=_positive, default=8, metavar="N", help="rollouts near an edge of the band (default 8)"
+    )
+    parser.add_argument(
+        "--band", type=float, nargs=2, default=(0.25, 0.75), metavar=("LOW", "HIGH"), help="default 0.25 0.75"
+    )
+    parser.add_argument(
+        "--turns", type=_positive, default=32, metavar="N", help="model calls in one rollout (default 32)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the rollouts (default 0)")
+
+
+def _run(commands: Any) -> None:
+    parser = _new(commands, "run", "notebooks", "run a notebook headless into its run folder")
+    parser.add_argument("notebook", metavar="NOTEBOOK", help="40_flywheel, 40, or a path")
+    parser.add_argument(
+        "-p",
+        dest="parameters",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="one parameter, one value",
+    )
+    parser.add_argument(
+        "--parameters", dest="show_parameters", action="store_true", help="list its parameters and run nothing"
+    )
+
+
+def _resume(commands: Any) -> None:
+    parser = _new(commands, "resume", "notebooks", "go on with a run that was stopped, killed or failed", "resume")
+    parser.add_argument("run", metavar="RUN", help="a run's folder, its id, or latest")
+
+
+def _runs(commands: Any) -> None:
+    parser = _new(commands, "runs", "notebooks", "list runs, newest first", "runs")
+    parser.add_argument("notebook", nargs="?", metavar="NOTEBOOK", help="only of this notebook")
+
+
+def _clean(commands: Any) -> None:
+    parser = _new(commands, "clean", "clean", "remove what dead runs left on this machine; living runs are not touched")
+    parser.add_argument("--backend", action="append", metavar="NAME", help=f"only this one: {BACKEND_HELP}")
+
+
+def _task(commands: Any) -> None:
+    task = commands.add_parser("task", help="make a new task", description="Make a new task.")
+    actions = task.add_subparsers(title="actions", metavar="ACTION", required=True)
+    parser = _new(actions, "new", "task", "make a task folder that validates as it is, to be filled in", "new")
+    parser.add_argument("path", metavar="PATH", help="the folder to make")
+    parser.add_argument("--name", help="org/name (default local/<folder>)")
+    parser.add_argument("--multi-step", action="store_true", help="two instructions, each with tests of its own")
