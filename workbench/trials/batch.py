@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def run_trials(
         try:
             trials = _collect(futures)
         except BaseException:
-            batch.abort()
+            batch.watch.abort()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     if batch.broken:
@@ -94,7 +95,7 @@ class _Batch:
         self.recent: deque[bool] = deque(maxlen=WINDOW)
         self.broken = ""
         self.lock = threading.Lock()
-        self.watched: set[_Watched] = set()
+        self.watch = Watch(cancel)
 
     def run(self, job: Job) -> Trial | None:
         for attempt in range(self.retries + 1):
@@ -108,10 +109,7 @@ class _Batch:
         raise AssertionError("unreachable: the last attempt returns")
 
     def attempt(self, job: Job) -> Trial:
-        backend = _Watched(job.backend, self.cancel)
-        with self.lock:
-            self.watched.add(backend)
-        try:
+        with self.watch.over(job.backend) as backend:
             return run_trial(
                 job.task,
                 job.agent,
@@ -123,9 +121,6 @@ class _Batch:
                 seed=job.seed,
                 cancel=self.cancel,
             )
-        finally:
-            with self.lock:
-                self.watched.discard(backend)
 
     def note(self, trial: Trial) -> None:
         with self.lock:
@@ -140,18 +135,37 @@ class _Batch:
             if self.on_trial is not None:
                 self.on_trial(trial)
 
+
+class Watch:
+    """Knows the living sandboxes of work on many threads, so that an interrupt can remove them at once."""
+
+    def __init__(self, cancel: threading.Event):
+        self.cancel = cancel
+        self._lock = threading.Lock()
+        self._backends: set[_Watched] = set()
+
+    @contextmanager
+    def over(self, backend: Backend) -> Iterator[Backend]:
+        """`backend`, watched while the block lasts."""
+        watched = _Watched(backend, self.cancel)
+        with self._lock:
+            self._backends.add(watched)
+        try:
+            yield watched  # type: ignore[misc]  # every other attribute is the back end's own
+        finally:
+            with self._lock:
+                self._backends.discard(watched)
+
     def abort(self) -> None:
         """Stop soon: no new phase, and the commands that run now end with their sandboxes."""
         self.cancel.set()
-        with self.lock:
-            living = [sandbox for backend in self.watched for sandbox in backend.sandboxes]
+        with self._lock:
+            living = [sandbox for backend in self._backends for sandbox in backend.sandboxes]
         for sandbox in living:
             sandbox.stop()
 
 
 class _Watched:
-    """A back end that remembers what it started for one trial, so that an interrupt can remove it."""
-
     def __init__(self, backend: Backend, cancel: threading.Event):
         self._backend, self._cancel = backend, cancel
         self.name = backend.name
