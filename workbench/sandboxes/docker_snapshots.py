@@ -1,0 +1,182 @@
+"""The files of a container at one moment, and how a new container gets them.
+
+As they are: an image committed from the container. With `trusted_system`: the pristine image, and on top of it each
+changed file that is not below SYSTEM_PATHS, carried over the engine's archive API; no program of the snapshot runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import stat
+import tarfile
+import tempfile
+import threading
+import weakref
+from typing import Any
+
+from workbench.sandboxes import SYSTEM_PATHS, SandboxError
+from workbench.sandboxes.docker_files import inside, open_stream
+from workbench.sandboxes.docker_owner import LABEL, owner
+
+REPOSITORY = "workbench/snapshot"
+_MODIFIED, _ADDED, _DELETED = 0, 1, 2  # the engine's numbers
+
+
+def is_system(path: str) -> bool:
+    return any(path == p or path.startswith(p + "/") for p in SYSTEM_PATHS)
+
+
+class Saved:
+    """A snapshot's handle. sealed: `container` is stopped and holds the files itself; else a committed image does.
+
+    The image is removed when this object is no longer used, or by `clean` when our process died before.
+    """
+
+    def __init__(self, client: Any, container: str, name: str, *, sealed: bool):
+        self._client, self._name, self._lock = client, name, threading.Lock()
+        self._container = container
+        self.sealed = sealed
+        if sealed:
+            self._image: str | None = None
+            self.changes = client.api.diff(container) or []
+            return
+        client.api.pause(container)  # changes and image must speak of the same moment
+        try:
+            self.changes = client.api.diff(container) or []
+            self._image = self._commit()
+        finally:
+            client.api.unpause(container)
+
+    def image(self) -> str:
+        """An image with these files."""
+        with self._lock:
+            if self._image is None:
+                self._image = self._commit()
+            return self._image
+
+    def _commit(self) -> str:
+        config = {"Labels": {LABEL: owner(), "workbench.snapshot": self._name}}
+        made = self._client.api.commit(self._container, repository=REPOSITORY, tag=self._name, conf=config, pause=False)
+        weakref.finalize(self, _remove_image, self._client, f"{REPOSITORY}:{self._name}")
+        return made["Id"]
+
+    @contextlib.contextmanager
+    def container(self):
+        """Id of a container that shows these files and runs nothing."""
+        if self.sealed:
+            yield self._container
+            return
+        made = self._client.api.create_container(
+            self.image(), ["true"], labels={LABEL: owner()}, network_disabled=True
+        )["Id"]
+        try:
+            yield made
+        finally:
+            self._client.api.remove_container(made, force=True, v=True)
+
+
+def _remove_image(client: Any, name: str) -> None:
+    with contextlib.suppress(Exception):
+        client.api.remove_image(name, force=True)
+
+
+def restore(client: Any, saved: Saved, target: str, remove: Any) -> None:
+    """Bring the changes of `saved` into the running, still untouched container `target`, system paths left out.
+
+    `remove(paths)` deletes paths in the target. Raises SandboxError when the snapshot is gone.
+    """
+    from docker.errors import APIError, NotFound
+
+    changes = {c["Path"]: c["Kind"] for c in saved.changes if not is_system(c["Path"])}
+    try:
+        with saved.container() as source:
+            gone = [path for path, kind in changes.items() if kind == _DELETED]
+            roots = _roots(client, source, changes)
+            remove([*gone, *_turned(client, target, roots)])
+            for root in roots:
+                _carry(client, source, target, root)
+    except NotFound as error:
+        raise SandboxError("the snapshot is gone: its sandbox was stopped") from error
+    except APIError as error:
+        raise SandboxError(f"the engine could not restore a snapshot: {error}") from error
+
+
+def _roots(client: Any, source: str, changes: dict[str, int]) -> list[str]:
+    """The fewest paths whose archives hold every change: whole new folders, single changed files.
+
+    A folder that is only marked as modified stands for its children, which are listed themselves. One marked as
+    deleted that is there all the same was removed and made anew.
+    """
+    roots: list[str] = []
+    parents = {posixpath.dirname(path) for path in changes}
+    for path, kind in sorted(changes.items()):
+        if roots and path.startswith(roots[-1] + "/"):
+            continue
+        if kind == _MODIFIED and path in parents:
+            continue
+        if kind != _ADDED:
+            info = _stat(client, source, path)
+            if info is None or (kind == _MODIFIED and _is_folder(info)):
+                continue
+        roots.append(path)
+    return roots
+
+
+def _turned(client: Any, target: str, roots: list[str]) -> list[str]:
+    """Parents of changed paths that the pristine image has as links or files: they would lead writes elsewhere."""
+    parents = set()
+    for root in roots:
+        parent = posixpath.dirname(root)
+        while parent != "/":
+            parents.add(parent)
+            parent = posixpath.dirname(parent)
+    infos = {path: _stat(client, target, path) for path in parents}
+    return sorted(path for path, info in infos.items() if info is not None and not _is_folder(info))
+
+
+def _stat(client: Any, container: str, path: str) -> dict[str, Any] | None:
+    """What the engine says of a path (links not followed), None when it is not there."""
+    import base64
+    import json
+
+    url = client.api._url("/containers/{0}/archive", container)
+    answer = client.api.head(url, params={"path": path}, timeout=60)
+    if answer.status_code == 404:
+        return None
+    answer.raise_for_status()
+    return json.loads(base64.b64decode(answer.headers["X-Docker-Container-Path-Stat"]))
+
+
+def _is_folder(info: dict[str, Any]) -> bool:
+    return bool(info["mode"] & (1 << 31))  # the engine sends Go's file mode: its highest bit says folder
+
+
+def _carry(client: Any, source: str, target: str, root: str) -> None:
+    """One archive from `source` to `target` through a temporary file, members renamed to their full paths."""
+    chunks, _ = client.api.get_archive(source, root, chunk_size=1 << 20)
+    parent = posixpath.dirname(root).strip("/")
+    with tempfile.TemporaryFile() as spool, open_stream(chunks) as tar:
+        with tarfile.open(fileobj=spool, mode="w", format=tarfile.PAX_FORMAT) as out:
+            for member in tar:
+                _copy_member(tar, out, member, parent)
+        spool.seek(0)
+        client.api.put_archive(target, "/", spool)
+
+
+def _copy_member(tar: tarfile.TarFile, out: tarfile.TarFile, member: tarfile.TarInfo, parent: str) -> None:
+    name = inside(member.name)
+    if name is None or not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
+        return
+    member.name = posixpath.join(parent, name)
+    if is_system("/" + member.name):
+        return
+    if member.islnk():
+        linked = inside(member.linkname)
+        if linked is None or is_system("/" + posixpath.join(parent, linked)):
+            return
+        member.linkname = posixpath.join(parent, linked)
+    if stat.S_IMODE(member.mode) & 0o6000:
+        member.mode &= 0o1777  # set-user-id programs of an agent's are not carried into a grader
+    member.pax_headers = {}
+    out.addfile(member, tar.extractfile(member) if member.isreg() else None)
