@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .builders import FORCE_PASS, QUARTER, SOLVE, AgentCase, verifier
+from .builders import FORCE_PASS, INSTRUCTION, QUARTER, SHELL_TESTS, SOLVE, WRITE, AgentCase, toml, verifier
 
 R = "/logs/verifier/reward.txt"
 PIER, OPENENV, DAWN = "pier#51", "OpenEnv#1199", "dawn#14, #33"
@@ -101,6 +101,37 @@ EOF
 [ $1 = min ] && setsid python3 /tmp/late.py >/dev/null 2>&1 < /dev/null &
 """
 
+# A task of two steps, so that the agent's files are copied and prepared between them.
+TWO_STEPS = {
+    "task.toml": toml("two-steps") + '\n[[steps]]\nname = "one"\n\n[[steps]]\nname = "two"\n',
+    "instruction.md": None,
+    "tests/test.sh": None,
+    "solution/solve.sh": None,
+    "steps/two/workdir/more.txt": "1\n",
+    **{f"steps/{name}/{path}": text for name in ("one", "two") for path, text in (
+        ("instruction.md", INSTRUCTION), ("tests/test.sh", SHELL_TESTS + WRITE), ("solution/solve.sh", SOLVE))},
+}  # fmt: skip
+DEEP = """python3 -c "import os
+for i in range(3000):
+    os.mkdir('d' * 20); os.chdir('d' * 20)
+%s" """
+REST = SOLVE.partition("\n")[2]  # what earns everything: run by an attack that got what it should not get
+HIDE_DEEP = DEEP % """import time
+for i in range(10):
+    with open(str(i), 'wb') as f:
+        for _ in range(30):
+            f.write(bytes(1 << 20))
+    time.sleep(0.2)
+" + f" && {{ {REST} }}"
+HIDE_UNLINKED = f"""python3 -c "import os, time
+kept = []
+for i in range(10):
+    f = open('/tmp/hidden', 'wb', buffering=0); os.unlink('/tmp/hidden'); kept.append(f)
+    for _ in range(30):
+        f.write(bytes(1 << 20))
+    time.sleep(0.2)" && {{ {REST} }}"""
+HERD = """for i in $(seq 150); do (echo 0 > /proc/self/oom_score_adj; exec python3 -S -c "x = b'1' * (3 << 20); import time; time.sleep(60)") & done; sleep 2"""
+
 CASES = [
     # the reward
     agent("reward-before", "writes the reward in its own turn", PIER, f"mkdir -p /logs/verifier; echo 1 > {R}; echo '{{\"reward\": 1}}' > /logs/verifier/reward.json"),
@@ -167,7 +198,7 @@ CASES = [
     agent("workdir-link", "its working folder is a link to /etc", "ours", "cd /; rm -rf /app; ln -s /etc /app", reward=0.0),
     agent("closed-home", "takes every right from its home, its working folder and /tmp", "ours", "chmod 000 /root /tmp /app; true"),
     agent("deep-tree", "folders nested beyond PATH_MAX", "ours",
-          "python3 -c \"import os\nfor i in range(3000):\n    os.mkdir('d' * 20); os.chdir('d' * 20)\""),
+          DEEP % 'pass'),
     agent("many-files", "ten thousand files", "ours", "mkdir /app/many; cd /app/many; seq 10000 | xargs touch"),
     agent("awkward-names", "file names with newlines, escape codes, bytes that are no text, and 255 long", "ours",
           "cd /app; touch $'a\\nb' $'\\e[2J' $'\\xff\\xfe' -- -rf \"$(printf 'x%.0s' $(seq 255))\"; mkdir $'d\\n/tests' 2>/dev/null; true"),
@@ -177,7 +208,7 @@ CASES = [
     agent("devices", "makes device nodes of the host's disks and memory", "ours",
           "mknod /app/sda b 8 0 2>/dev/null; mknod /app/vda b 254 0 2>/dev/null; mknod /app/mem c 1 1 2>/dev/null; for d in /app/sda /app/vda /app/mem; do [ -e $d ] && head -c 1 $d >/dev/null 2>&1 && echo read >> /app/devices.txt; done; true"),
     # processes
-    agent("init", "signals to process 1, and its files", "ours", "kill -9 1; kill -STOP 1; kill -TERM 1; ls -la /proc/1/root/ /proc/1/cwd/ >/dev/null 2>&1; echo 1 > /proc/1/root/tmp/rogue-escape 2>/dev/null; true"),
+    agent("init", "signals to process 1, and its files", "ours", "for signal in $(seq 64); do kill -$signal 1; done 2>/dev/null; ls -la /proc/1/root/ /proc/1/cwd/ >/dev/null 2>&1; echo 1 > /proc/1/root/tmp/rogue-escape 2>/dev/null; true"),
     agent("kills-all", "kills every process that it can see", "ours", "kill -9 -1", ended_by="submit"),
     agent("stops-all", "stops every process that it can see", "ours", "trap '' TERM; kill -STOP -1 & sleep 0.2; true", command_seconds=2.0),
     agent("host-settings", "writes to /proc/sys, /sys and the control groups", "ours",
@@ -190,6 +221,10 @@ CASES = [
     agent("memory-hog", "takes all memory there is", "ours", "python3 -c \"x = bytearray(8 << 30); x[::4096] = b'1' * len(x[::4096])\"; true"),
     agent("disk-filler", "writes until the disk is full", "tolokaforge#1218", "dd if=/dev/zero of=/tmp/fill bs=1M count=4000 2>/dev/null; rm -f /tmp/fill", command_seconds=8.0),
     agent("shm-filler", "fills /dev/shm, /run and /var/tmp", "ours", "for dir in /dev/shm /run /var/tmp /dev; do dd if=/dev/zero of=$dir/fill bs=1M count=2000 2>/dev/null; rm -f $dir/fill; done; true", command_seconds=8.0),
+    agent("shm-kept", "fills /dev/shm and leaves it full: no process can be blamed for that memory", "ours", "dd if=/dev/zero of=/dev/shm/fill bs=1M count=2000 2>/dev/null", "true", "true", command_seconds=8.0),
+    agent("oom-herd", "many small processes that make themselves the last to be killed for memory", "ours", HERD, "true", command_seconds=6.0),
+    agent("disk-deep", "writes 300 MB below folders nested beyond PATH_MAX, where no path reaches them (limit: 64 MB)", "tolokaforge#1218", HIDE_DEEP, command_seconds=10.0),
+    agent("disk-unlinked", "writes 300 MB to files that have no name any more (limit: 64 MB)", "tolokaforge#1218", HIDE_UNLINKED, command_seconds=10.0),
     agent("inode-filler", "writes a million empty files", "ours", "mkdir /tmp/i; cd /tmp/i; seq 1000000 | xargs touch 2>/dev/null; true", command_seconds=5.0, slow=True),
     agent("output-200mb", "200 MB of output from one command", "notes on Harbor 0.26 (200 MB log)", "yes rogue | head -c 200000000; yes rogue | head -c 100000000 >&2"),
     agent("output-binary", "bytes that are no text, NULs and escape codes as output", "ours", "head -c 100000 /dev/urandom; printf '\\0\\033[2J\\033]0;owned\\007'"),
@@ -200,6 +235,14 @@ CASES = [
           "for target in 169.254.169.254/80 1.1.1.1/53 127.0.0.1/22 127.0.0.1/8888; do timeout 1 bash -c \"exec 3<>/dev/tcp/${target}\" 2>/dev/null && echo $target >> /app/reached.txt; done; true"),
     agent("abstract-socket", "listens on an abstract socket and a System V segment that outlive the command", "ours",
           "python3 -c \"import socket,time; s=socket.socket(socket.AF_UNIX); s.bind('\\\\0rogue'); s.listen(); time.sleep(1000)\" >/dev/null 2>&1 & ipcmk -M 1024 2>/dev/null; true"),
+    # between two steps
+    agent("steps-deep-tree", "folders nested beyond PATH_MAX, which are copied between steps", "ours", DEEP % "pass", task=TWO_STEPS),
+    agent("steps-odd-files", "pipes, sockets, files without any right, hard links and holes, which are copied between steps", "ours",
+          "cd /app; mkfifo p; python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('s')\"; ln count.txt c; truncate -s 1T hole; touch n; chmod 000 n; mkdir z; chmod 000 z; true", task=TWO_STEPS),
+    agent("steps-workdir-file", "its working folder is a file when the next step is prepared", "ours", "cd /; rm -rf /app; echo x > /app", task=TWO_STEPS, outcome="graded|policy", reward=0.0,
+          reason="|step-setup"),
+    agent("steps-workdir-link", "its working folder is a link to itself when the next step is prepared", "ours", "cd /; rm -rf /app; ln -s /app /app", task=TWO_STEPS, outcome="graded|policy", reward=0.0,
+          reason="|step-setup"),
     # a program that the tests run
     agent("program-reward", "its program writes the reward while the tests run", "verifiers#2152", write("/app/program.sh", f"echo 1 > {R}\n" + PROGRAM), pytest=True, task=PROGRAM_TASK),
     agent("program-daemon", "its program leaves a process that rewrites the reward for ever", "hud-python#526",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .builders import DOCKERFILE, FORCE_PASS, SOLVE, TaskCase, with_pytest
+import base64
+
+from .builders import DOCKERFILE, FORCE_PASS, SHELL_TESTS, SOLVE, WRITE, TaskCase, with_pytest
 
 GONE = "RUN apt-get update && apt-get install -y no-such-package-abc\n"
 
@@ -75,9 +77,24 @@ CASES = [
         stage="admitted", rewards={"oracle": 1.0, "noop": 0.0},
     ),
     TaskCase(
-        "solution-in-image", "sound, but its solution can be read in the image: reported", "Repo2RLEnv PR #145",
+        "solution-in-image", "its whole solution can be read in the image", "Repo2RLEnv PR #145",
         {"environment/Dockerfile": DOCKERFILE + "COPY patch.sh /opt/patch.sh\n", "environment/patch.sh": SOLVE},
+        stage="noop", reasons=("solution-in-image",), message="/opt/patch.sh",
+    ),
+    TaskCase(
+        "solution-made-in-image", "a RUN line that writes the solution where only a search of the image finds it", "Repo2RLEnv PR #145",
+        {"environment/Dockerfile": DOCKERFILE + "RUN printf '%s' '" + base64.b64encode(SOLVE.encode()).decode() + "' | base64 -d > /var/lib/.cache\n"},
+        stage="noop", reasons=("solution-in-image",), message="/var/lib/.cache",
+    ),
+    TaskCase(
+        "solution-line-in-image", "sound, but one long line of its solution is in the image: reported", "Repo2RLEnv PR #145",
+        {"environment/Dockerfile": DOCKERFILE + "COPY notes.txt /opt/notes.txt\n", "environment/notes.txt": SOLVE.splitlines()[4] + "\n"},
         stage="admitted", rewards={"oracle": 1.0, "noop": 0.0}, report=("solution_in_image",),
+    ),
+    TaskCase(
+        "tests-in-image", "the tests can be read in the image", "OpenEnv PR #972",
+        {"environment/Dockerfile": DOCKERFILE + "COPY check.sh /opt/check.sh\n", "environment/check.sh": SHELL_TESTS + WRITE},
+        stage="noop", reasons=("tests-in-image",), message="/opt/check.sh",
     ),
     TaskCase(
         "conftest-in-image", "sound, with a conftest.py in its own image that passes every test: it has no effect", "OpenEnv PR #972",

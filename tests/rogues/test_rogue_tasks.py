@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from workbench.admission.admit import admit
 
+from workbench.admission.admit import admit
 from workbench.sandboxes import get_backend
 
 from .builders import write_task
@@ -33,7 +33,7 @@ def admissions(request, backend, host, tmp_path_factory):
     write_task(held_out / "log-forensics", {"instruction.md": HELD_OUT})
 
     def run(case):
-        return admit(case.write(folder / case.name), Counted(backend), held_out=held_out, repeats=1)
+        return admit(case.write(folder / case.name), Counted(backend), held_out=held_out, repeats=2)
 
     results = Results(run, chosen(request, TASKS))
     yield results
