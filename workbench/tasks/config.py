@@ -18,9 +18,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench.tasks import Fault
+from workbench.tasks.toml_lines import Loc, where
 
-WORKBENCH_KEYS: dict[str, type] = {"keep_services": bool, "lineage": dict}
-"""Keys of [metadata.workbench]. keep_services: see Task. lineage: free notes on where the task comes from."""
+WORKBENCH_KEYS = {"keep_services": bool}
+"""Keys of [metadata.workbench] itself. Tables below it ([metadata.workbench.program], …) are notes of whoever made the
+task: kept as they are, and not checked."""
 
 _LEGACY = {
     "": ("version",),
@@ -33,7 +35,6 @@ _NAMES = {
     "boolean": "true or false",
     "object": "a table",
 }
-Loc = tuple[str | int, ...]
 
 
 def read_config(data: bytes) -> tuple[Any | None, dict[str, Any], list[Fault]]:
@@ -142,13 +143,12 @@ def _workbench_faults(raw: dict[str, Any], text: str) -> Iterator[Fault]:
         return
     for key, value in ours.items():
         loc = ("metadata", "workbench", key)
-        if key not in WORKBENCH_KEYS:
+        if key in WORKBENCH_KEYS and not isinstance(value, WORKBENCH_KEYS[key]):
+            yield Fault("wrong-type", f"{_dotted(loc)}: expected true or false, got {_got(value)}", where(text, loc))
+        elif key not in WORKBENCH_KEYS and not isinstance(value, dict):
             close = difflib.get_close_matches(key, WORKBENCH_KEYS, n=1)
-            advice = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(WORKBENCH_KEYS)}"
+            advice = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(WORKBENCH_KEYS)}, and tables"
             yield Fault("unknown-key", f"unknown key {_dotted(loc)!r}: {advice}", where(text, loc))
-        elif not isinstance(value, WORKBENCH_KEYS[key]):
-            expected = "true or false" if WORKBENCH_KEYS[key] is bool else "a table"
-            yield Fault("wrong-type", f"{_dotted(loc)}: expected {expected}, got {_got(value)}", where(text, loc))
 
 
 def _validate(raw: dict[str, Any], text: str) -> tuple[Any | None, list[Fault]]:
@@ -221,7 +221,7 @@ def _describe(node: dict[str, Any]) -> str:
 
 
 def _value_faults(raw: Any, text: str, loc: Loc = ()) -> Iterator[Fault]:
-    """Times and sizes must be finite and above 0; Harbor takes nan, inf and -5."""
+    """Times and sizes must be finite and above 0 and paths absolute; Harbor takes nan, inf, -5 and "../../etc"."""
     children = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
     for key, value in children:
         here = (*loc, key)
@@ -233,52 +233,15 @@ def _value_faults(raw: Any, text: str, loc: Loc = ()) -> Iterator[Fault]:
             yield Fault(
                 "wrong-type", f"{_dotted(here)}: expected a number above 0, got {_got(value)}", where(text, here)
             )
+        elif (
+            key == "workdir" and isinstance(value, str) and not re.fullmatch(r"/(?!(.*/)?\.\.(/|$))[^\0-\x1f]*", value)
+        ):
+            yield Fault(
+                "wrong-type",
+                f"{_dotted(here)}: expected an absolute path without '..', got {_got(value)}",
+                where(text, here),
+            )
         yield from _value_faults(value, text, here)
-
-
-def where(text: str, loc: Loc) -> str:
-    """ "task.toml:LINE" of a key, or of the nearest section that holds it; "task.toml" when neither is written out."""
-    lines = _lines(text)
-    for end in range(len(loc), 0, -1):
-        if loc[:end] in lines:
-            return f"task.toml:{lines[loc[:end]]}"
-    return "task.toml"
-
-
-@functools.lru_cache(maxsize=16)
-def _lines(text: str) -> dict[Loc, int]:
-    """Line of every header and every key at a line's start. An approximation: inline tables count as their line."""
-    found: dict[Loc, int] = {}
-    counts: dict[Loc, int] = {}
-    section: Loc = ()
-    quoted = False
-    for number, line in enumerate(text.splitlines(), 1):
-        inside, quoted = quoted, quoted != ((line.count('"""') + line.count("'''")) % 2 == 1)
-        if inside:
-            continue
-        if header := re.match(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]", line):
-            section = _section(_split(header[2]), header[1] == "[[", counts)
-            found.setdefault(section, number)
-        elif key := re.match(r"\s*([\w\-.\"' ]+?)\s*=", line):
-            parts = _split(key[1])
-            for end in range(1, len(parts) + 1):
-                found.setdefault((*section, *parts[:end]), number)
-    return found
-
-
-def _section(parts: Loc, is_list: bool, counts: dict[Loc, int]) -> Loc:
-    path: Loc = ()
-    for index, part in enumerate(parts):
-        path = (*path, part)
-        if is_list and index == len(parts) - 1:
-            counts[path] = counts.get(path, -1) + 1
-        if path in counts:
-            path = (*path, counts[path])
-    return path
-
-
-def _split(key: str) -> Loc:
-    return tuple(part.strip().strip("\"'") for part in key.split("."))
 
 
 def _dotted(loc: Loc) -> str:

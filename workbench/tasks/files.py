@@ -64,7 +64,8 @@ class TaskFiles:
             more = f": {linked} is a link or a file; it must be a folder of its own" if linked else f"; {what}"
             self.fault("missing-file", f"not there{more}", path)
         elif entry.kind != "file":
-            self.fault("unsafe-path", "must be a file of its own, not a link or a device", path)
+            if not any(fault.where == path for fault in self.faults):
+                self.fault("unsafe-path", "must be a file of its own, not a link", path)
         elif entry.size == 0:
             self.fault("missing-file", f"is empty; {what}", path)
         elif entry.size > MAX_TEXT:

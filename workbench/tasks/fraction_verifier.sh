@@ -28,13 +28,21 @@ python=/opt/verifier/bin/python
 [ -x "$python" ] || python=$(command -v python3) || fail "no python3 in this image: the tests cannot run"
 
 driver=$(cat <<'PY'
-import json, os, sys, tempfile, time
+import json, os, shutil, sys, tempfile, time
 tests, logs = sys.argv[1:3]
-sys.pycache_prefix = "/dev/null/none"  # no such folder: compiled files lying beside the tests are never read
 try:
     import pytest
 except ImportError:
     sys.exit("verifier: %s has no pytest: install it in the image (or in tests/Dockerfile)" % sys.executable)
+
+
+def without_compiled(folder):
+    """The folder, or a copy when compiled files lie in it: those would run in place of the sources beside them."""
+    for _, folders, files in os.walk(folder):
+        if "__pycache__" in folders or any(name.endswith(".pyc") for name in files):
+            copy = os.path.join(tempfile.mkdtemp(), "tests")
+            return shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+    return folder
 
 
 class Recorder:
@@ -81,11 +89,14 @@ def write(name, text):
     os.replace(path, os.path.join(logs, name))
 
 
-recorder = Recorder()
+recorder, given = Recorder(), tests
+tests = without_compiled(given)
 options = ["-c", os.devnull, "--rootdir", tests, "--confcutdir", tests, "-p", "no:cacheprovider", "--tb=short", "-rA",
            "--color=no", "-o", "python_files=test_*.py", "--import-mode=prepend", tests]
 status = int(pytest.main(options, plugins=[recorder]))
 sys.stdout.flush()
+if tests != given:
+    shutil.rmtree(os.path.dirname(tests), ignore_errors=True)
 total, passed = recorder.collected, recorder.count("passed")
 if status == 5 or (status in (0, 1) and total == 0):
     sys.exit("verifier: pytest collected no test in %s (files test_*.py, functions test_*): no reward" % tests)

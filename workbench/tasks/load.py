@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.tasks import Fault, Step, Task, TaskError
-from workbench.tasks.config import read_config, where
+from workbench.tasks.config import read_config
 from workbench.tasks.digest import digest
 from workbench.tasks.files import MAX_BYTES, TaskFiles
+from workbench.tasks.toml_lines import where
 
 
 def load(path: str | Path, *, max_bytes: int = MAX_BYTES, need_solution: bool = True) -> Task:
