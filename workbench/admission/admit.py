@@ -78,13 +78,15 @@ def admit_many(
     *,
     workers: int = 2,
     on_result: Callable[[Admission], None] | None = None,
+    ids: Sequence[str] | None = None,
     held_out: HeldOut | str | Path | None = None,
     cancel: threading.Event | None = None,
     **options: object,
 ) -> list[Admission]:
     """`admit` many tasks side by side; verdicts in the order of `paths`, one bad task never stops the others.
 
-    on_result: called as each verdict comes, one call at a time. The other options are `admit`'s. An interrupt removes the
+    on_result: called as each verdict comes, one call at a time. ids: of the verdicts, one for each path, so that a caller
+    knows which is which (a broken task may have no name, and two may share one). The other options are `admit`'s. An interrupt removes the
     living sandboxes at once and passes through.
     """
     if workers < 1:
@@ -92,16 +94,16 @@ def admit_many(
     index = _index(held_out)
     watch, lock = Watch(cancel or threading.Event()), threading.Lock()
 
-    def one(path: str | Path) -> Admission:
+    def one(path: str | Path, id: str | None) -> Admission:
         with watch.over(backend) as watched:
-            found = admit(path, watched, held_out=index, cancel=watch.cancel, **options)  # type: ignore[arg-type]
+            found = admit(path, watched, held_out=index, id=id, cancel=watch.cancel, **options)  # type: ignore[arg-type]
         if on_result is not None:
             with lock:
                 on_result(found)
         return found
 
     with ThreadPoolExecutor(workers, thread_name_prefix="admit") as pool:
-        futures = [pool.submit(one, path) for path in paths]
+        futures = [pool.submit(one, path, id) for path, id in zip(paths, ids or [None] * len(paths), strict=True)]
         try:
             return [future.result() for future in futures]
         except BaseException:
