@@ -1,0 +1,1 @@
+"""Room bookings in one JSON file."""
