@@ -116,13 +116,17 @@ for i in range(3000):
     os.mkdir('d' * 20); os.chdir('d' * 20)
 %s" """
 REST = SOLVE.partition("\n")[2]  # what earns everything: run by an attack that got what it should not get
-HIDE_DEEP = DEEP % """import time
+HIDE_DEEP = (
+    DEEP
+    % """import time
 for i in range(10):
     with open(str(i), 'wb') as f:
         for _ in range(30):
             f.write(bytes(1 << 20))
     time.sleep(0.2)
-" + f" && {{ {REST} }}"
+"""
+    + f" && {{ {REST} }}"
+)
 HIDE_UNLINKED = f"""python3 -c "import os, time
 kept = []
 for i in range(10):
