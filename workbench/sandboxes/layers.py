@@ -1,0 +1,111 @@
+"""Folders on disk: layers shared by all (named by content), and the folder of one host process with its sandboxes."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from workbench.sandboxes.slots import mapped_range
+from workbench.sandboxes.warden import trees
+
+
+def start_time(pid: int) -> str | None:
+    """When process `pid` started (clock ticks since boot), which tells it from a later one of the same number."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
+
+
+def give_away(folder: Path) -> None:
+    """As root: make `folder` and all in it the property of the sandboxes' root, who is nobody outside."""
+    if os.geteuid() != 0:
+        return
+    first, count = mapped_range()
+    for path, folders, files in os.walk(folder):
+        for name in (path, *(os.path.join(path, name) for name in (*folders, *files))):
+            info = os.lstat(name)
+            if info.st_uid < count and info.st_uid != first:
+                mode = info.st_mode
+                os.chown(name, first + info.st_uid if info.st_uid < first else info.st_uid, first, follow_symlinks=False)
+                if mode & 0o6000 and os.path.isfile(name):
+                    os.chmod(name, mode & 0o7777)  # chown clears these
+
+
+class Host:
+    """The folder of this process: `hosts/PID-STARTTIME`, found by `clean` when the process is dead."""
+
+    def __init__(self, state: Path, label: str = ""):
+        self.state = state
+        self.name = f"{os.getpid()}-{start_time(os.getpid())}"
+        self.numbers = itertools.count(1)
+        for folder in (state, state / "hosts", state / "layers", state / "locks"):
+            folder.mkdir(parents=True, exist_ok=True)
+            if folder.stat().st_uid == os.geteuid():
+                folder.chmod(0o711)
+        self.folder = state / "hosts" / self.name
+        self.folder.mkdir(exist_ok=True)
+        self.folder.chmod(0o711)
+
+    def record(self, cgroups: list[Path]) -> None:
+        """What `clean` must look for when this process died: its groups (its folder says the rest)."""
+        temporary = self.folder / "host.json.new"
+        temporary.write_text(json.dumps({"cgroups": [str(path) for path in cgroups]}))
+        temporary.rename(self.folder / "host.json")
+
+    def new_folder(self, kind: str, label: str = "") -> Path:
+        folder = self.folder / f"{kind}-{next(self.numbers)}"
+        folder.mkdir(mode=0o755)
+        if os.geteuid() == 0:
+            first, _ = mapped_range()
+            os.chown(folder, first, first)
+        if label:
+            (self.folder / f"{folder.name}.label").write_text(label)
+        return folder
+
+    def relative(self, folder: Path) -> str:
+        return str(folder.relative_to(self.state))
+
+    def remove(self, folder: Path) -> None:
+        trees.remove(str(folder))
+        (self.folder / f"{folder.name}.label").unlink(missing_ok=True)
+
+    def leave(self) -> None:
+        trees.remove(str(self.folder))
+
+
+class Store:
+    """Layers in `layers/KEY`: built once whoever asks first, complete or absent."""
+
+    def __init__(self, host: Host):
+        self.host = host
+
+    def path(self, key: str) -> Path:
+        return self.host.state / "layers" / key
+
+    def layer(self, key: str, build: Callable[[Path], None]) -> str:
+        """The relative folder of layer `key`; `build(folder)` fills it when it is not there yet."""
+        target = self.path(key)
+        if not target.is_dir():
+            with self.locked(key):
+                if not target.is_dir():
+                    folder = self.host.new_folder("build")
+                    try:
+                        build(folder)
+                        folder.rename(target)
+                    finally:
+                        if folder.exists():
+                            trees.remove(str(folder))
+        return self.host.relative(target)
+
+    @contextmanager
+    def locked(self, key: str) -> Iterator[None]:
+        """One builder at a time, over all processes of this machine; a dead builder's lock is free."""
+        with open(self.host.state / "locks" / key, "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

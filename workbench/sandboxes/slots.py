@@ -1,0 +1,202 @@
+"""Wardens and their pool: the host's side of `warden/`.
+
+A slot is one warden process that already sits in its cgroups and namespaces (joining cgroup v1 takes about 10 ms a
+controller), so that a sandbox starts in the time of a few mounts. Slots are used again after a sandbox was stopped.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from workbench.sandboxes import SandboxError
+from workbench.sandboxes import cgroups as cg
+from workbench.sandboxes.warden import linux, wire
+
+CALL_SECONDS = 120.0
+_SPAWN_SECONDS = 30.0
+_WARDEN = Path(__file__).with_name("warden")
+_ERRORS: dict[str, type[Exception]] = {
+    "FileNotFoundError": FileNotFoundError, "NotADirectoryError": FileNotFoundError, "ValueError": ValueError,
+    "IsADirectoryError": IsADirectoryError,
+}  # fmt: skip
+
+
+def mapped_range() -> tuple[int, int]:
+    """(first host uid, how many) that sandboxes of root use: none of them belongs to anybody, so a sandbox's root is
+    nobody outside. (uid, 1) for an ordinary user, whose sandboxes can only hold that one user."""
+    if os.geteuid() != 0:
+        return os.geteuid(), 1
+    first, count = 0x70000000, 65536
+    rows = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    if any(start <= first and first + count <= start + length for start, _, length in rows):
+        return first, count
+    start, _, length = max(rows, key=lambda row: row[2])  # in a container: the upper half of what it may use
+    count = min(count, length // 2)
+    return start + length - count, count
+
+
+class Slot:
+    """One warden. Not thread-safe: it belongs to one sandbox at a time."""
+
+    def __init__(self, state: Path, cgroup: cg.Group | None, join: tuple[int, int] | None = None):
+        self.link, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.cgroup, self.user_namespace, self.broken = cgroup, -1, False
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_WARDEN), str(far.fileno())],
+                pass_fds=[far.fileno()], env={}, cwd="/", start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        finally:
+            far.close()
+        try:
+            if cgroup:
+                cgroup.join(self.process.pid)
+            self._enter(state, join)
+        except BaseException:
+            self.close()
+            raise
+
+    def _enter(self, state: Path, join: tuple[int, int] | None) -> None:
+        """Give the warden its namespaces. As root: a range of users, and mounts of what it could not reach itself."""
+        first, count = mapped_range()
+        kind = "joined" if join else "host" if os.geteuid() == 0 else "self"
+        self.send({"map": kind, "state": str(state)}, [join[0]] if join else [])
+        self.receive(_SPAWN_SECONDS)
+        self.user_namespace = os.open(f"/proc/{self.process.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+        trees: list[int] = []
+        if os.geteuid() == 0:
+            if kind == "host":
+                for name in ("uid_map", "gid_map"):
+                    Path(f"/proc/{self.process.pid}/{name}").write_text(f"0 {first} {count}")
+            trees.append(linux.clone_tree(str(state), recursive=True))
+            tree = self.shown_tree(Path("/usr"))
+            trees += [tree] if tree is not None else []
+        self.send({"mapped": True}, trees)
+        wire.close(trees)
+        self.receive(_SPAWN_SECONDS)
+
+    def shown_tree(self, source: Path) -> int | None:
+        """Root only: a detached, read-only mount of `source` whose owners look inside as they do here; None where the
+        file system cannot (an overlay, some network file systems)."""
+        tree = linux.clone_tree(str(source))
+        try:
+            linux.protect_tree(tree, user_namespace=self.user_namespace)
+        except OSError:
+            os.close(tree)
+            return None
+        return tree
+
+    def send(self, message: dict, fds: Sequence[int] = ()) -> None:
+        try:
+            wire.send(self.link, message, list(fds))
+        except OSError as error:
+            self.broken = True
+            raise SandboxError(f"the sandbox's warden (pid {self.process.pid}) is gone: {error}") from error
+
+    def receive(self, seconds: float = CALL_SECONDS) -> tuple[dict, list[int]]:
+        self.link.settimeout(seconds)
+        try:
+            answer = wire.receive(self.link)
+        except TimeoutError:
+            self.broken = True
+            raise SandboxError(f"the sandbox's warden did not answer within {seconds:g} s") from None
+        if answer is None:
+            self.broken = True
+            raise SandboxError(f"the sandbox's warden (pid {self.process.pid}) is gone")
+        return answer
+
+    def call(self, op: str, fds: Sequence[int] = (), *, seconds: float = CALL_SECONDS, **request: object):
+        """(answer, descriptors). What failed inside is raised here: SandboxError, or the error a file operation meets."""
+        self.send({"op": op, **request}, fds)
+        return self.checked(*self.receive(seconds))
+
+    @staticmethod
+    def checked(answer: dict, fds: list[int]) -> tuple[dict, list[int]]:
+        if "error" in answer:
+            name, _, text = answer["error"].partition(": ")
+            raise _ERRORS.get(name, SandboxError)(text if name in _ERRORS else answer["error"])
+        return answer, fds
+
+    def close(self) -> None:
+        """End the warden; it removes its sandbox when it sees the socket end."""
+        self.link.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.user_namespace >= 0:
+            os.close(self.user_namespace)
+            self.user_namespace = -1
+        if self.cgroup:
+            self.cgroup.remove()
+
+
+class Pool:
+    """Idle slots of one state folder. Thread-safe."""
+
+    def __init__(self, state: Path, hierarchy: cg.Hierarchy | None, keep: int = 8):
+        self.state, self.hierarchy, self.keep = state, hierarchy, keep
+        self.idle: list[Slot] = []
+        self.used: set[Slot] = set()
+        self.lock = threading.Lock()
+        self.numbers = itertools.count()
+        self.owner = os.getpid()
+        atexit.register(self.close)
+
+    def take(self, join: tuple[int, int] | None = None) -> Slot:
+        while True:
+            with self.lock:
+                slot = self.idle.pop() if self.idle and join is None else None
+            if slot is None:
+                slot = self.fresh(join)
+            elif slot.process.poll() is not None:
+                slot.close()
+                continue
+            with self.lock:
+                self.used.add(slot)
+            return slot
+
+    def fresh(self, join: tuple[int, int] | None = None) -> Slot:
+        group = self.hierarchy.group(f"slot-{next(self.numbers)}") if self.hierarchy else None
+        return Slot(self.state, group, join)
+
+    def warm(self, count: int) -> None:
+        """Have `count` idle slots ready."""
+        while len(self.idle) < count:
+            slot = self.fresh()
+            with self.lock:
+                self.idle.append(slot)
+
+    def give_back(self, slot: Slot, *, reuse: bool) -> None:
+        with self.lock:
+            self.used.discard(slot)
+            if reuse and not slot.broken and len(self.idle) < self.keep and self.owner == os.getpid():
+                self.idle.append(slot)
+                return
+        slot.close()
+
+    def close(self) -> None:
+        if self.owner != os.getpid():
+            return  # a fork of the host: the wardens are not its own
+        with self.lock:
+            slots, self.idle, self.used = [*self.idle, *self.used], [], set()
+        for slot in slots:
+            slot.link.close()
+        until = time.monotonic() + 10
+        for slot in slots:
+            while slot.process.poll() is None and time.monotonic() < until:
+                time.sleep(0.002)
+            slot.close()
+        if self.hierarchy:
+            self.hierarchy.remove()
