@@ -21,17 +21,18 @@ from pathlib import Path
 from workbench.proposer import Assignment, Proposal
 from workbench.proposer.steps import Step, draw_step
 
-# A rung is the kinds that a task's steps are drawn from. Hardness was measured with the embedded model (LOG.md).
+# A rung is the kinds of a task's steps, easy to hard. The order is that of the embedded model's measured pass rates (LOG.md).
 LADDER: tuple[tuple[str, ...], ...] = (
     ("write",),
-    ("write", "write"),
-    ("write", "append"),
+    ("rename",),
+    ("count",),
+    ("copy",),
+    ("phrase",),
+    ("append",),
     ("write", "copy"),
-    ("write", "copy", "append"),
-    ("write", "copy", "sort"),
+    ("rename", "count"),
     ("append", "sort", "count"),
-    ("copy", "sort", "count", "replace"),
-    ("sort", "count", "replace", "unique", "field"),
+    ("copy", "sort", "replace", "column"),
 )
 MIDDLE = 3
 
@@ -61,7 +62,8 @@ def passes(check):
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return False
-        return file.read(LIMIT).decode(errors="replace").strip() == check["text"].strip()
+        same = file.read(LIMIT).decode(errors="replace").strip() == check["text"].strip()
+    return same and not (check["gone"] and os.path.lexists(check["gone"]))
 
 
 tests = [{"name": c["name"], "status": "passed" if passes(c) else "failed", "duration": 0} for c in checks]
@@ -94,10 +96,8 @@ def draw(rung: int, seed: int) -> Spec:
 
 
 def instruction(spec: Spec) -> str:
-    """The text that the solver sees."""
-    lines = [f"{n}. {step.text}" for n, step in enumerate(spec.steps, 1)]
-    head = "Work in the folder /app." if len(lines) == 1 else "Work in the folder /app. Do every step:"
-    return head + "\n" + "\n".join(lines) + "\n"
+    """The text that the solver sees: one sentence a step."""
+    return " ".join(step.text for step in spec.steps) + "\n"
 
 
 def toml(spec: Spec, name: str) -> str:
@@ -140,7 +140,8 @@ def write_task(spec: Spec, target: Path, name: str) -> None:
         "solution/solve.sh": "#!/bin/bash\nset -e\ncd /app\n" + "".join(f"{s.solution}\n" for s in spec.steps),
         "tests/test.sh": TEST_SH,
         "tests/check.py": CHECK_PY,
-        "tests/expected.json": json.dumps([{"name": f"{n}-{s.kind}", "path": f"/app/{s.file}", "text": s.expected}
+        "tests/expected.json": json.dumps([{"name": f"{n}-{s.kind}", "path": f"/app/{s.file}", "text": s.expected,
+                     "gone": f"/app/{s.gone}" if s.gone else ""}
                                            for n, s in enumerate(spec.steps, 1)], indent=1) + "\n",
     }  # fmt: skip
     files |= {f"environment/files/{path}": text for step in spec.steps for path, text in step.inputs.items()}
