@@ -52,16 +52,15 @@ def admission_table(admissions: pd.DataFrame) -> pd.DataFrame:
 
 
 def solver_rewards(row: dict[str, Any]) -> list[float]:
-    """Rewards of every agent but the gate's own (oracle, no-op) in one admission record."""
-    rewards = row.get("rewards") or {}
-    return [r for agent, earned in rewards.items() if agent not in ("oracle", "noop", "nop", "no-op") for r in earned]
+    """The solver's calibration rewards in one admission record; [] when it was not calibrated."""
+    return list((row.get("rewards") or {}).get("solver") or [])
 
 
 def rates(admissions: pd.DataFrame, usd: float = math.nan) -> pd.DataFrame:
     """The three rates, never mixed: valid_paper, validated, admitted; each k of n with Wilson's 95 % interval.
 
-    n: submissions with a verdict (infrastructure failures are left out, and counted in `no_verdict`); for `admitted`
-    those for which calibration was asked. usd: all that was spent, failures included; cost per valid environment is
+    n: submissions with a verdict (infrastructure failures are left out, and counted in `no_verdict`); `admitted` has
+    n = 0 when no submission was calibrated. usd: all that was spent, failures included; cost per valid environment is
     usd over valid_paper, NaN when the price of a call is unknown.
     """
     import pandas as pd
@@ -70,7 +69,7 @@ def rates(admissions: pd.DataFrame, usd: float = math.nan) -> pd.DataFrame:
     left_out = len(admissions) - len(judged)
     rows = []
     for name in ("valid_paper", "validated", "admitted"):
-        asked = [r for r in judged if r.get(name) is not None]
+        asked = judged if name != "admitted" or any(_entered(r, "calibration") for r in judged) else []
         k, n = sum(bool(r[name]) for r in asked), len(asked)
         low, high = wilson(k, n)
         share = k / n if n else math.nan
