@@ -80,7 +80,7 @@ def test_steps_share_a_script_and_a_solution(two):
 def test_everything_that_task_toml_can_say(one):
     (one / "task.toml").write_text(
         'version = "1.0"\nartifacts = ["/app/out", {source = "/app/db"}]\n'
-        "[metadata.workbench]\nkeep_services = true\nprogram.parent = 'x'\n[metadata.anything]\nfree = 1\n"
+        "[metadata.workbench]\nkeep_services = true\nnoop = 0\npartials.half = 0.5\nprogram.parent = 'x'\n[metadata.anything]\nfree = 1\n"
         '[agent]\nnetwork_mode = "no-network"\n'
         '[verifier]\nenvironment_mode = "separate"\nenv = {TOKEN = "t"}\n[verifier.environment]\nnetwork_mode = "public"\n'
         '[environment]\nmemory = "2G"\nstorage = "512M"\ncpus = 0.5\nnetwork_mode = "allowlist"\nallowed_hosts = ["a.org"]\n'
@@ -116,6 +116,8 @@ def test_legacy_allow_internet(one, allow, network):
         ("timeout_sec = 300.0", "memory_mb = 5", "unknown-key", "", ("agent.memory_mb", "[environment]")),
         ("keep_services", "keep_service", "unknown-key", "", ("keep_services",)),
         ("keep_services", "wheels", "unknown-key", "", ("wheels", "keep_services")),
+        ("keep_services = false", "noop = true", "wrong-type", "", ("a number",)),
+        ("keep_services = false", "partials = 1", "wrong-type", "", ("a table",)),
         ("keep_services = false", "keep_services = 'no'", "wrong-type", "", ("true or false", "'no'")),
         ("timeout_sec = 300.0", "timeout_sec = 'soon'", "wrong-type", "", ("agent.timeout_sec", "a number", "'soon'")),
         ("cpus = 1", "cpus = ['a']", "wrong-type", "", ("cpus", "number", "a list")),

@@ -20,8 +20,9 @@ from typing import Any
 from workbench.tasks import Fault
 from workbench.tasks.toml_lines import Loc, where
 
-WORKBENCH_KEYS = {"keep_services": bool}
-"""Keys of [metadata.workbench] itself. Tables below it ([metadata.workbench.program], …) are notes of whoever made the
+WORKBENCH_KEYS = {"keep_services": "boolean", "noop": "number", "partials": "object"}
+"""Keys of [metadata.workbench] itself, with their JSON types. keep_services: see Task. noop, partials: the rewards that
+doing nothing and each `solution/partial/<name>.sh` should earn. Other tables below it ([metadata.workbench.program], …) are notes of whoever made the
 task: kept as they are, and not checked."""
 
 _LEGACY = {
@@ -143,12 +144,19 @@ def _workbench_faults(raw: dict[str, Any], text: str) -> Iterator[Fault]:
         return
     for key, value in ours.items():
         loc = ("metadata", "workbench", key)
-        if key in WORKBENCH_KEYS and not isinstance(value, WORKBENCH_KEYS[key]):
-            yield Fault("wrong-type", f"{_dotted(loc)}: expected true or false, got {_got(value)}", where(text, loc))
+        if key in WORKBENCH_KEYS and not _is(value, WORKBENCH_KEYS[key]):
+            expected = _NAMES[WORKBENCH_KEYS[key]]
+            yield Fault("wrong-type", f"{_dotted(loc)}: expected {expected}, got {_got(value)}", where(text, loc))
         elif key not in WORKBENCH_KEYS and not isinstance(value, dict):
             close = difflib.get_close_matches(key, WORKBENCH_KEYS, n=1)
             advice = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(WORKBENCH_KEYS)}, and tables"
             yield Fault("unknown-key", f"unknown key {_dotted(loc)!r}: {advice}", where(text, loc))
+
+
+def _is(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    return isinstance(value, {"number": int | float, "object": dict}.get(kind, bool))
 
 
 def _validate(raw: dict[str, Any], text: str) -> tuple[Any | None, list[Fault]]:
