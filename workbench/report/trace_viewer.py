@@ -49,7 +49,7 @@ class TraceViewer(View):
         self._search()
 
     @classmethod
-    def open(cls, run: Run, trial_id: str) -> TraceViewer:
+    def of_trial(cls, run: Run, trial_id: str) -> TraceViewer:
         """The viewer of one trial of a run; of its record alone when the trial left no trace."""
         path = run.folder / "traces" / f"{trial_id}.json"
         if path.resolve().parent == (run.folder / "traces").resolve() and path.is_file():
