@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from workbench.models import Model
 from workbench.sandboxes import Sandbox
 from workbench.tasks import Step, Task
 from workbench.traces import Episode
@@ -34,3 +35,28 @@ class Agent(Protocol):
     def run(self, task: Task, step: Step, sandbox: Sandbox, budget: Budget) -> Episode:
         """Act in `sandbox` at `step.instruction` until done or out of budget. Never raises for what the policy did;
         SandboxError and ModelError pass through (the trial makes them `infra`)."""
+
+
+def get_agent(spec: str, model: Model | None = None, **options: object) -> Agent:
+    """An agent from one string: "terminal" (with `model`; options: sampling, prompt), "oracle", "noop", or "script:FILE"
+    (a shell script, or a JSON list of commands)."""
+    kind, _, rest = spec.partition(":")
+    if kind == "script" and rest:
+        from workbench.agents.script import ScriptedAgent
+
+        return ScriptedAgent.from_file(rest)
+    if spec == "oracle":
+        from workbench.agents.oracle import Oracle
+
+        return Oracle(**options)
+    if spec == "noop":
+        from workbench.agents.noop import NoOp
+
+        return NoOp()
+    if spec != "terminal":
+        raise ValueError(f"no agent {spec!r}: use terminal, oracle, noop, or script:FILE")
+    if model is None:
+        raise ValueError("the terminal agent needs a model: get_agent('terminal', get_model(...))")
+    from workbench.agents.terminal import TerminalAgent
+
+    return TerminalAgent(model, **options)

@@ -56,19 +56,20 @@ def _block(command: str) -> str:
     return f"```bash\n{command}\n```"
 
 
-# For models of about a hundred million weights: a short rule, and turns to imitate.
+# For models of about a hundred million weights: a short rule, and turns to imitate, each with its submission.
+_EXAMPLES = (
+    ("Create the file /app/color.txt containing blue.", "echo blue > /app/color.txt"),
+    ("Copy the file /app/old.txt to /app/new.txt.", "cp /app/old.txt /app/new.txt"),
+    ("Create the file /app/animal.txt containing horse.", "echo horse > /app/animal.txt"),
+    ("Append the line apple to the file /app/fruit.txt.", "echo apple >> /app/fruit.txt"),
+    ("Rename the file /app/draft.txt to /app/final.txt.", "mv /app/draft.txt /app/final.txt"),
+    ("Write the number of lines of /app/names.txt into /app/count.txt.", "wc -l < /app/names.txt > /app/count.txt"),
+    ("Create the file /app/city.txt containing paris.", "echo paris > /app/city.txt"),
+)
 SMALL = Prompt(
     system="You are a Linux shell. Answer every request with one bash block. When it is done, answer with submit.",
-    examples=(
-        ("Create the file /app/color.txt containing blue.", _block("echo blue > /app/color.txt")),
-        ("[exit code 0]", _block(SUBMIT)),
-        ("Copy the file /app/old.txt to /app/new.txt.", _block("cp /app/old.txt /app/new.txt")),
-        ("[exit code 0]", _block(SUBMIT)),
-        (
-            "Write the number of lines of /app/names.txt into /app/count.txt.",
-            _block("wc -l < /app/names.txt > /app/count.txt"),
-        ),
-        ("[exit code 0]", _block(SUBMIT)),
+    examples=tuple(
+        turn for ask, command in _EXAMPLES for turn in ((ask, _block(command)), ("[exit code 0]", _block(SUBMIT)))
     ),
     malformed="{problem}. Answer with one ```bash block.",
     observation_chars=400,

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from workbench.models import Model
+from workbench.models.budget import Budget
 
 
 def open_model(spec: str, **options: object) -> Model:
     """See workbench.models.get_model for the strings, and docs/models.md for each kind's options.
 
-    budget=Budget(...) puts a spending cap around any of them. Raises ValueError for an unknown scheme."""
-    budget = options.pop("budget", None)
-    model = _open(spec, options)
+    usd, calls (and allow_unknown_price=True) put a spending cap around any of them; budget=Budget(...) shares one cap
+    between several models. Raises ValueError for an unknown scheme or option."""
+    budget = _budget(options)
+    try:
+        model = _open(spec, options)
+    except TypeError as error:
+        if "unexpected keyword" not in str(error):
+            raise
+        raise ValueError(f"model {spec}: {error}; docs/models.md lists the options of each kind") from error
     return budget.wrap(model) if budget is not None else model
+
+
+def _budget(options: dict) -> Budget | None:
+    budget = options.pop("budget", None)
+    caps = {k: options.pop(k) for k in ("usd", "calls") if k in options}
+    allow = bool(options.pop("allow_unknown_price", False))
+    if budget is not None and caps:
+        raise ValueError("give budget, or usd and calls, not both")
+    if budget is None and any(v is not None for v in caps.values()):
+        return Budget(**caps, allow_unknown=allow)
+    return budget
 
 
 def _open(spec: str, options: dict) -> Model:
