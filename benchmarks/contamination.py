@@ -12,10 +12,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from workbench.admission.contamination import Document, HeldOut
 from workbench.admission.planted_copies import planted_copies_recall
 
+TASKS = Path(__file__).parents[1] / "data" / "tasks"
 HELD_OUT, GENERATED, PLANTED = 200, 1_000, 0.05
 
 _VERBS = "create write read parse find count remove fix run build test sort compute convert copy install compare merge".split()
@@ -83,8 +85,13 @@ def run() -> list[dict]:
             "found": f"{sum(r.hit for r in reports)} hits",
         },
     ]
+    return rows + recall_rows(held, "generated text") + recall_rows(HeldOut.from_folder(TASKS), "data/tasks")
+
+
+def recall_rows(held: HeldOut, corpus_name: str) -> list[dict]:
+    rows = []
     for row in planted_copies_recall(held, seed=0):
-        what = f"planted copies: {row['kind']}"
+        what = f"planted copies of {corpus_name}: {row['kind']}"
         found = f"gated {row['gated']} of {row['planted']}, missed {row['missed']}, by 8-grams {row['weak']}, in files {row['reported_in_files']}"
         rows.append({"what": what, "seconds": None, "target_seconds": None, "found": found, **row})
     return rows
@@ -93,4 +100,4 @@ def run() -> list[dict]:
 if __name__ == "__main__":
     for result in run():
         timing = f"{result['seconds'] * 1000:8.1f} ms" if result["seconds"] is not None else " " * 11
-        print(f"{timing}  {result['what']:<60} {result.get('found', '')}")
+        print(f"{timing}  {result['what']:<68} {result.get('found', '')}")

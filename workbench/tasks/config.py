@@ -22,13 +22,11 @@ from workbench.tasks.toml_lines import Loc, where
 
 WORKBENCH_KEYS = {"keep_services": "boolean", "noop": "number", "partials": "object"}
 """Keys of [metadata.workbench] itself, with their JSON types. keep_services: see Task. noop, partials: the rewards that
-doing nothing and each `solution/partial/<name>.sh` should earn. Other tables below it ([metadata.workbench.program], …) are notes of whoever made the
-task: kept as they are, and not checked."""
+doing nothing and each `solution/partial/<name>.sh` should earn. Any other table below it, such as
+[metadata.workbench.program], is a note of whoever made the task: kept as it is, and not checked."""
 
-_LEGACY = {
-    "": ("version",),
-    "EnvironmentConfig": ("memory", "storage"),
-}  # Harbor still reads them, its schema is silent
+# Harbor still reads these, its schema is silent about them.
+_LEGACY = {"": ("version",), "EnvironmentConfig": ("memory", "storage")}
 _NAMES = {
     "string": "text",
     "number": "a number",
