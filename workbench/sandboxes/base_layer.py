@@ -76,7 +76,9 @@ def system_name() -> str:
 def build_base(folder: Path) -> None:
     """Fill `folder`/root (over /) and `folder`/usr (over /usr)."""
     if not Path("/bin").is_symlink():
-        raise OSError("this system keeps /bin apart from /usr/bin, which sandboxes cannot use: take the docker back end")
+        raise OSError(
+            "this system keeps /bin apart from /usr/bin, which sandboxes cannot use: take the docker back end"
+        )
     root, usr = folder / "root", folder / "usr"
     for name in _FOLDERS:
         (root / name).mkdir(parents=True, exist_ok=True)
@@ -118,7 +120,11 @@ def _write_etc(etc: Path) -> None:
     (etc / "shadow").chmod(0o640)
     for name in ("ld.so.conf.d", "profile.d", "skel", "default", "init.d", "cron.d", "opt", "security"):
         (etc / name).mkdir(exist_ok=True)
-    for name, target in {"localtime": "/usr/share/zoneinfo/Etc/UTC", "os-release": "../usr/lib/os-release", "mtab": "../proc/self/mounts"}.items():
+    for name, target in {
+        "localtime": "/usr/share/zoneinfo/Etc/UTC",
+        "os-release": "../usr/lib/os-release",
+        "mtab": "../proc/self/mounts",
+    }.items():
         (etc / name).symlink_to(target)
     for path in Path("/etc/ld.so.conf.d").glob("*-linux-gnu*.conf"):
         shutil.copy(path, etc / "ld.so.conf.d" / path.name)
@@ -142,7 +148,9 @@ def _copy_configuration(etc: Path) -> None:
     for folder in ("alternatives",):  # `cc`, `awk`, `editor` and their kind
         (etc / folder).mkdir(exist_ok=True)
         for link in Path("/etc", folder).glob("*"):
-            if link.is_symlink() and str(link.readlink()).startswith(("/usr/bin", "/usr/lib", "/usr/sbin", "/usr/share", "/bin", "/lib")):
+            if link.is_symlink() and str(link.readlink()).startswith(
+                ("/usr/bin", "/usr/lib", "/usr/sbin", "/usr/share", "/bin", "/lib")
+            ):
                 (etc / folder / link.name).symlink_to(link.readlink())
 
 
@@ -190,7 +198,9 @@ def _add_pip(site: Path, binary: Path, version: str) -> None:
     shutil.unpack_archive(wheels[0], site, "zip")
     for name in ("pip", "pip3"):
         script = binary / name
-        script.write_text(f"#!/usr/local/bin/{version}\nimport sys\nfrom pip._internal.cli.main import main\nsys.exit(main())\n")
+        script.write_text(
+            f"#!/usr/local/bin/{version}\nimport sys\nfrom pip._internal.cli.main import main\nsys.exit(main())\n"
+        )
         script.chmod(0o755)
 
 
@@ -211,7 +221,9 @@ def build_verifier(folder: Path) -> None:
     for name in ("pip", "pip3"):
         (folder / "bin" / name).unlink(missing_ok=True)
     script = folder / "bin" / "pytest"
-    script.write_text(f"#!/opt/verifier/bin/{version} -I\nimport sys\nfrom pytest import console_main\nsys.exit(console_main())\n")
+    script.write_text(
+        f"#!/opt/verifier/bin/{version} -I\nimport sys\nfrom pytest import console_main\nsys.exit(console_main())\n"
+    )
     script.chmod(0o755)
     compileall.compile_dir(str(site), quiet=2, workers=1, stripdir=str(folder), prependdir="/opt/verifier")
 

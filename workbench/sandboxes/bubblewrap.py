@@ -71,9 +71,9 @@ class Bubblewrap:
         give_away(folder)
 
     def build(self, environment: Path, *, verifier: bool = False, timeout: float = 600.0) -> Image:
-        from workbench.sandboxes import dockerfile
+        from workbench.sandboxes import builder
 
-        return dockerfile.build(self, Path(environment), verifier=verifier, timeout=timeout)
+        return builder.build(self, Path(environment), verifier=verifier, timeout=timeout)
 
     # -------------------------------------------------------------- sandboxes
 
@@ -121,7 +121,7 @@ class Bubblewrap:
         settings = {"limits": limits, "env": self._environment(whole, env, verifier), "users": self.uids > 1,
                     "rlimits": self._rlimits(slot, limits), "watch_memory": not self._limited("memory")}  # fmt: skip
         box = BubblewrapSandbox(self.host, self.pool, slot, whole, folder, stack, settings)
-        if network.mode == "public" or (share_network is None and False):
+        if network.mode == "public":
             box.write("/etc/resolv.conf", Path("/etc/resolv.conf").read_bytes())
         return box
 
@@ -144,11 +144,15 @@ class Bubblewrap:
             whole["PATH"] = f"{_VERIFIER}/bin:{whole.get('PATH', _PATH)}"
         return whole
 
-    def _mounts(self, slot: Slot, mounts: Sequence[Mount], verifier: bool, folder: Path) -> tuple[list[dict], list[int]]:
+    def _mounts(
+        self, slot: Slot, mounts: Sequence[Mount], verifier: bool, folder: Path
+    ) -> tuple[list[dict], list[int]]:
         sent, fds = [], []
         shift = 0
         if verifier:
-            sent.append({"fd": None, "source": f"@state/{self.verifier_layer()}", "target": _VERIFIER, "writable": False})
+            sent.append(
+                {"fd": None, "source": f"@state/{self.verifier_layer()}", "target": _VERIFIER, "writable": False}
+            )
         for mount in mounts:
             source = Path(mount.source).resolve(strict=True)
             entry = {"fd": None, "source": str(source), "target": mount.target, "writable": mount.writable}

@@ -1,5 +1,7 @@
 """Folders on disk: layers shared by all (named by content), and the folder of one host process with its sandboxes."""
 
+# Names from hostile trees stay strings, and go to the kernel with descriptors.
+# ruff: noqa: PTH101, PTH113, PTH118, PTH123
 from __future__ import annotations
 
 import fcntl
@@ -32,7 +34,9 @@ def give_away(folder: Path) -> None:
             info = os.lstat(name)
             if info.st_uid < count and info.st_uid != first:
                 mode = info.st_mode
-                os.chown(name, first + info.st_uid if info.st_uid < first else info.st_uid, first, follow_symlinks=False)
+                os.chown(
+                    name, first + info.st_uid if info.st_uid < first else info.st_uid, first, follow_symlinks=False
+                )
                 if mode & 0o6000 and os.path.isfile(name):
                     os.chmod(name, mode & 0o7777)  # chown clears these
 

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import json
-import signal
-from pathlib import Path
-
-from workbench.sandboxes.cgroups import remove_group
-from workbench.sandboxes.layers import Host, start_time
-from workbench.sandboxes.warden import trees
+from workbench.sandboxes.layers import Host
 
 
 def clean(host: Host) -> list[str]:

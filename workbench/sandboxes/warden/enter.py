@@ -6,6 +6,7 @@ and it can fork into a sandbox's process namespace and come back (which takes po
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -56,11 +57,9 @@ def enter(link: socket.socket) -> None:
     mount("proc", "/proc", "proc")
     _mount_state(message["state"], trees)
     wire.close(trees)
-    no_more = Path("/proc/sys/user/max_user_namespaces")
-    try:
-        no_more.write_text("0")
-    except OSError:  # /proc/sys is read-only in some containers; the system call filter refuses new namespaces anyway
-        pass
+    # Read-only in some containers; the system call filter refuses new namespaces anyway.
+    with contextlib.suppress(OSError):
+        Path("/proc/sys/user/max_user_namespaces").write_text("0")
     wire.send(link, {"ready": True}, [])
 
 
@@ -72,10 +71,8 @@ def _map_only(uid: int, gid: int) -> None:
 
 def _become_root() -> None:
     os.setresgid(0, 0, 0)
-    try:
+    with contextlib.suppress(PermissionError):  # an ordinary user's map forbids it
         os.setgroups([])
-    except PermissionError:  # an ordinary user's map forbids it
-        pass
     os.setresuid(0, 0, 0)
     prctl(PR_SET_DUMPABLE, 1)  # or /proc/self would belong to the host's root
 

@@ -32,7 +32,12 @@ _libc.syscall.restype = ctypes.c_long
 
 
 class _MountAttr(ctypes.Structure):
-    _fields_ = [("set", ctypes.c_uint64), ("clear", ctypes.c_uint64), ("prop", ctypes.c_uint64), ("fd", ctypes.c_uint64)]
+    _fields_ = [
+        ("set", ctypes.c_uint64),
+        ("clear", ctypes.c_uint64),
+        ("prop", ctypes.c_uint64),
+        ("fd", ctypes.c_uint64),
+    ]
 
 
 def _check(result: int, what: str) -> int:
@@ -54,9 +59,7 @@ def umount(target: str, flags: int = MNT_DETACH) -> None:
 
 
 def prctl(option: int, value: int = 0, pointer: object = 0) -> None:
-    _check(
-        _libc.prctl(option, ctypes.c_ulong(value), pointer, ctypes.c_ulong(0), ctypes.c_ulong(0)), f"prctl {option}"
-    )
+    _check(_libc.prctl(option, ctypes.c_ulong(value), pointer, ctypes.c_ulong(0), ctypes.c_ulong(0)), f"prctl {option}")
 
 
 def clone_tree(path: str, *, recursive: bool = False) -> int:
