@@ -86,8 +86,8 @@ def admit_many(
     """`admit` many tasks side by side; verdicts in the order of `paths`, one bad task never stops the others.
 
     on_result: called as each verdict comes, one call at a time. ids: of the verdicts, one for each path, so that a caller
-    knows which is which (a broken task may have no name, and two may share one). The other options are `admit`'s. An interrupt removes the
-    living sandboxes at once and passes through.
+    knows which is which (a broken task may have no name, and two may share one). The other options are `admit`'s. An
+    interrupt removes the living sandboxes at once and passes through.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, not {workers}")

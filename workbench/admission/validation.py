@@ -22,7 +22,7 @@ from workbench.admission.reasons import (
 )
 from workbench.agents import Agent, Budget
 from workbench.sandboxes import Backend
-from workbench.tasks import Step, Task, TaskError, load_task
+from workbench.tasks import Task, TaskError, load_task
 from workbench.trials import Trial
 from workbench.trials.batch import NOT_RETRIED, RETRIES
 from workbench.trials.outcomes import judge_error
@@ -162,27 +162,9 @@ def _repeat(desk: Desk, oracles: list[Trial], noops: list[Trial], repeats: int) 
 def _strength(desk: Desk, partials: Sequence[Path]) -> Mapping[str, Any]:
     """What partial and wrong solutions earn: the caller's scripts, and `solution/partial/*.sh` of the task's own."""
     assert desk.task is not None
+    from workbench.agents.script import ScriptedAgent
+
     own = sorted((desk.task.path / "solution" / "partial").glob("*.sh"))
     scripts = [path for path in [*own, *partials] if path.is_file() and not path.is_symlink()]
-    if not scripts:
-        return {}
-    return {"partials": {path.name: desk.attempt(Script(path)).reward for path in scripts}}
-
-
-class Script:
-    """Solves by one script of the host's; the reward of partial and wrong solutions is measured with it."""
-
-    model = ""
-
-    def __init__(self, path: Path):
-        self.path, self.name = path, f"script:{path.name}"
-
-    def run(self, task: Task, step: Step, sandbox: Any, budget: Budget) -> Any:
-        from workbench.traces import Episode, Turn
-
-        code = self.path.read_text(encoding="utf-8")
-        seconds = min(budget.seconds, budget.command_seconds)
-        result = sandbox.exec(["/bin/bash", "-s"], stdin=code.encode(), timeout=seconds)
-        turn = Turn(0, text=code, command=code, observation=result.output, exit_code=result.exit_code)
-        ended = "time" if result.killed_by == "time" else "submit"
-        return Episode(self.name, (turn,), submitted=ended == "submit", ended_by=ended, instruction=step.instruction)
+    earned = {path.stem: desk.attempt(ScriptedAgent.from_file(path)).reward for path in scripts}
+    return {"partials": earned} if earned else {}
