@@ -226,7 +226,10 @@ def _whole_ticks(ax: Axes, values: Any) -> None:
 
 def _legend(ax: Axes, table: pd.DataFrame, **where: Any) -> None:
     """A legend, or the plain words that there is nothing to draw."""
-    if len(table) == 0:
-        ax.text(0.5, 0.5, "no data", ha="center", va="center", transform=ax.transAxes, color="#999999")
-    elif ax.get_legend_handles_labels()[0]:
-        ax.legend(**where)
+    import matplotlib.style
+
+    with matplotlib.style.context(STYLE):
+        if len(table) == 0:
+            ax.text(0.5, 0.5, "no data", ha="center", va="center", transform=ax.transAxes, color="#999999")
+        elif ax.get_legend_handles_labels()[0]:
+            ax.legend(**where)
