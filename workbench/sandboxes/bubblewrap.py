@@ -24,9 +24,9 @@ from workbench.sandboxes import (
     state_dir,
 )
 from workbench.sandboxes import cgroups as cg
-from workbench.sandboxes.layers import Host, Store, give_away
+from workbench.sandboxes.layers import Host, Store, give_away, mapped_range
 from workbench.sandboxes.sandbox import BubblewrapSandbox, Stack
-from workbench.sandboxes.slots import Pool, Slot, mapped_range
+from workbench.sandboxes.slots import Pool, Slot
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _VERIFIER = "/opt/verifier"
@@ -40,7 +40,7 @@ class Bubblewrap:
         self.store = Store(self.host)
         self.hierarchy = cg.find(f"workbench-{self.host.name}")
         self.host.record(list(dict.fromkeys(self.hierarchy.folders.values())) if self.hierarchy else [])
-        self.pool = Pool(self.host.state, self.hierarchy, keep=idle_slots)
+        self.pool = Pool(self.host, self.hierarchy, keep=idle_slots)
         self.lock = threading.Lock()
         self.bwrap: str | None = None
         self.first_uid, self.uids = mapped_range()
@@ -95,23 +95,23 @@ class Bubblewrap:
         whole = image.image if isinstance(image, Snapshot) else image
         stack: Stack = image.handle
         self._check(stack)
-        join = share_network.slot.call("network")[1] if share_network else None
-        slot = self.pool.take((join[0], join[1]) if join else None)
+        join = share_network.network_handles() if share_network else []
+        slot = self.pool.take(join)
         folder = None
         try:
             if slot.cgroup:
                 slot.cgroup.apply(limits)
             folder = self.host.new_folder("box", label)
             mode = "joined" if join else "host" if network.mode == "public" else "none"
-            sent, fds = self._mounts(slot, mounts, verifier, folder)
+            sent, fds = self._mounts(slot, mounts, verifier, len(join[1:]))
             request = {
                 "folder": self.host.relative(folder), "bwrap": self._bwrap(), "network": mode,
                 "root": self._existing(self._root_layers(whole, stack, trusted_system), "root"),
                 "usr": self._existing(stack.image if trusted_system else stack.image + stack.changed, "usr"),
                 "mounts": sent,
             }  # fmt: skip
-            slot.call("create", [*(join[1:] if join else []), *fds], **request)
-            for fd in [*fds, *(join or [])]:
+            slot.call("create", [*join[1:], *fds], **request)
+            for fd in [*fds, *join]:
                 os.close(fd)
         except BaseException:
             self.pool.give_back(slot, reuse=False)
@@ -144,11 +144,8 @@ class Bubblewrap:
             whole["PATH"] = f"{_VERIFIER}/bin:{whole.get('PATH', _PATH)}"
         return whole
 
-    def _mounts(
-        self, slot: Slot, mounts: Sequence[Mount], verifier: bool, folder: Path
-    ) -> tuple[list[dict], list[int]]:
+    def _mounts(self, slot: Slot, mounts: Sequence[Mount], verifier: bool, shift: int) -> tuple[list[dict], list[int]]:
         sent, fds = [], []
-        shift = 0
         if verifier:
             sent.append(
                 {"fd": None, "source": f"@state/{self.verifier_layer()}", "target": _VERIFIER, "writable": False}

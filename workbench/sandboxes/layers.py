@@ -1,9 +1,10 @@
 """Folders on disk: layers shared by all (named by content), and the folder of one host process with its sandboxes."""
 
 # Names from hostile trees stay strings, and go to the kernel with descriptors.
-# ruff: noqa: PTH101, PTH113, PTH118, PTH123
+# ruff: noqa: PTH115, PTH101, PTH113, PTH118, PTH123
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import itertools
 import json
@@ -12,8 +13,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from workbench.sandboxes.slots import mapped_range
 from workbench.sandboxes.warden import trees
+
+
+def mapped_range() -> tuple[int, int]:
+    """(first host uid, how many) that sandboxes of root use: none of them belongs to anybody, so a sandbox's root is
+    nobody outside. (uid, 1) for an ordinary user, whose sandboxes can only hold that one user."""
+    if os.geteuid() != 0:
+        return os.geteuid(), 1
+    first, count = 0x70000000, 65536
+    rows = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    if any(start <= first and first + count <= start + length for start, _, length in rows):
+        return first, count
+    start, _, length = max(rows, key=lambda row: row[2])  # in a container: the upper half of what it may use
+    count = min(count, length // 2)
+    return start + length - count, count
 
 
 def start_time(pid: int) -> str | None:
@@ -22,6 +36,11 @@ def start_time(pid: int) -> str | None:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return None
+
+
+def here() -> tuple[str, str]:
+    """(this boot, this process namespace): a pid means something only to processes of the same two."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.readlink("/proc/self/ns/pid")
 
 
 def give_away(folder: Path) -> None:
@@ -59,7 +78,9 @@ class Host:
     def record(self, cgroups: list[Path]) -> None:
         """What `clean` must look for when this process died: its groups (its folder says the rest)."""
         temporary = self.folder / "host.json.new"
-        temporary.write_text(json.dumps({"cgroups": [str(path) for path in cgroups]}))
+        boot, namespace = here()
+        about = {"cgroups": [str(path) for path in cgroups], "boot": boot, "pids": namespace}
+        temporary.write_text(json.dumps(about))
         temporary.rename(self.folder / "host.json")
 
     def new_folder(self, kind: str, label: str = "") -> Path:
@@ -80,7 +101,9 @@ class Host:
         (self.folder / f"{folder.name}.label").unlink(missing_ok=True)
 
     def leave(self) -> None:
-        trees.remove(str(self.folder))
+        """Remove this process's folder (its sandboxes are stopped by now)."""
+        with contextlib.suppress(OSError):
+            trees.remove(str(self.folder))
 
 
 class Store:

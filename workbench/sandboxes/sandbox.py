@@ -20,6 +20,7 @@ from workbench.sandboxes.warden import wire
 _TICK = 0.3  # seconds between looks at what a running command has used
 _LAST_WORDS = 0.05  # seconds to take what a command printed just before it ended
 _KILLED = 137
+_FILE_TOO_LARGE = 153  # SIGXFSZ: one file larger than the whole disk may be
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,12 @@ class BubblewrapSandbox:
         with self.lock:
             self._alive()
             return self.slot.call("kill_all")[0]["killed"]
+
+    def network_handles(self) -> list[int]:
+        """Descriptors of its user and its network namespace, for a sandbox that is to share the network."""
+        with self.lock:
+            self._alive()
+            return self.slot.call("network")[1]
 
     # ------------------------------------------------------------------ files
 
@@ -285,6 +292,8 @@ class _Run:
         self.feed = None
 
     def _cause(self) -> str | None:
+        if self.killed_by is None and self.status == _FILE_TOO_LARGE:
+            return "disk"
         if self.killed_by or self.status == 0 or not self.slot.cgroup:
             return self.killed_by
         memory, forks = self.slot.cgroup.counters()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from workbench.sandboxes import SandboxError
 from workbench.sandboxes import cgroups as cg
+from workbench.sandboxes.layers import Host, mapped_range
 from workbench.sandboxes.warden import linux, wire
 
 CALL_SECONDS = 120.0
@@ -30,29 +31,16 @@ _ERRORS: dict[str, type[Exception]] = {
 }  # fmt: skip
 
 
-def mapped_range() -> tuple[int, int]:
-    """(first host uid, how many) that sandboxes of root use: none of them belongs to anybody, so a sandbox's root is
-    nobody outside. (uid, 1) for an ordinary user, whose sandboxes can only hold that one user."""
-    if os.geteuid() != 0:
-        return os.geteuid(), 1
-    first, count = 0x70000000, 65536
-    rows = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
-    if any(start <= first and first + count <= start + length for start, _, length in rows):
-        return first, count
-    start, _, length = max(rows, key=lambda row: row[2])  # in a container: the upper half of what it may use
-    count = min(count, length // 2)
-    return start + length - count, count
-
-
 class Slot:
     """One warden. Not thread-safe: it belongs to one sandbox at a time."""
 
-    def __init__(self, state: Path, cgroup: cg.Group | None, join: tuple[int, int] | None = None):
+    def __init__(self, host: Host, cgroup: cg.Group | None, join: Sequence[int] = ()):
         self.link, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.cgroup, self.user_namespace, self.broken = cgroup, -1, False
+        self.joined = bool(join)  # it lives in another sandbox's user namespace, and ends with its own sandbox
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_WARDEN), str(far.fileno())],
+                [sys.executable, "-I", "-S", str(_WARDEN), str(far.fileno()), host.name],
                 pass_fds=[far.fileno()], env={}, cwd="/", start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
@@ -61,16 +49,16 @@ class Slot:
         try:
             if cgroup:
                 cgroup.join(self.process.pid)
-            self._enter(state, join)
+            self._enter(host.state, join)
         except BaseException:
             self.close()
             raise
 
-    def _enter(self, state: Path, join: tuple[int, int] | None) -> None:
+    def _enter(self, state: Path, join: Sequence[int]) -> None:
         """Give the warden its namespaces. As root: a range of users, and mounts of what it could not reach itself."""
         first, count = mapped_range()
         kind = "joined" if join else "host" if os.geteuid() == 0 else "self"
-        self.send({"map": kind, "state": str(state)}, [join[0]] if join else [])
+        self.send({"map": kind, "state": str(state)}, join[:1])
         self.receive(_SPAWN_SECONDS)
         self.user_namespace = os.open(f"/proc/{self.process.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
         trees: list[int] = []
@@ -143,10 +131,10 @@ class Slot:
 
 
 class Pool:
-    """Idle slots of one state folder. Thread-safe."""
+    """Slots of this process, idle and used. Thread-safe."""
 
-    def __init__(self, state: Path, hierarchy: cg.Hierarchy | None, keep: int = 8):
-        self.state, self.hierarchy, self.keep = state, hierarchy, keep
+    def __init__(self, host: Host, hierarchy: cg.Hierarchy | None, keep: int = 8):
+        self.host, self.hierarchy, self.keep = host, hierarchy, keep
         self.idle: list[Slot] = []
         self.used: set[Slot] = set()
         self.lock = threading.Lock()
@@ -154,10 +142,10 @@ class Pool:
         self.owner = os.getpid()
         atexit.register(self.close)
 
-    def take(self, join: tuple[int, int] | None = None) -> Slot:
+    def take(self, join: Sequence[int] = ()) -> Slot:
         while True:
             with self.lock:
-                slot = self.idle.pop() if self.idle and join is None else None
+                slot = self.idle.pop() if self.idle and not join else None
             if slot is None:
                 slot = self.fresh(join)
             elif slot.process.poll() is not None:
@@ -167,9 +155,9 @@ class Pool:
                 self.used.add(slot)
             return slot
 
-    def fresh(self, join: tuple[int, int] | None = None) -> Slot:
+    def fresh(self, join: Sequence[int] = ()) -> Slot:
         group = self.hierarchy.group(f"slot-{next(self.numbers)}") if self.hierarchy else None
-        return Slot(self.state, group, join)
+        return Slot(self.host, group, join)
 
     def warm(self, count: int) -> None:
         """Have `count` idle slots ready."""
@@ -181,7 +169,7 @@ class Pool:
     def give_back(self, slot: Slot, *, reuse: bool) -> None:
         with self.lock:
             self.used.discard(slot)
-            if reuse and not slot.broken and len(self.idle) < self.keep and self.owner == os.getpid():
+            if reuse and not (slot.broken or slot.joined) and len(self.idle) < self.keep and self.owner == os.getpid():
                 self.idle.append(slot)
                 return
         slot.close()

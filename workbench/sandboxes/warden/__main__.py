@@ -125,6 +125,10 @@ class Warden:
         self.box.copy_upper(target)
         return {}, []
 
+    def on_mask(self, fds: list[int], paths: list[str], target: str) -> tuple[dict, list[int]]:
+        self.box.make_mask(paths, target)
+        return {}, []
+
     def on_network(self, fds: list[int]) -> tuple[dict, list[int]]:
         return {}, self.box.network_handles()
 

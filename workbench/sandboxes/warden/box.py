@@ -1,7 +1,7 @@
 """One sandbox: its overlays, its first process, the commands that enter it, and its end."""
 
 # Names from hostile trees stay strings, and go to the kernel with descriptors.
-# ruff: noqa: PTH103, PTH208
+# ruff: noqa: PTH104, PTH103, PTH208
 from __future__ import annotations
 
 import contextlib
@@ -259,6 +259,14 @@ class Box:
     def copy_upper(self, target: str) -> None:
         for name in ("root", "usr"):
             trees.copy(f"{self.folder}/{name}", f"{STATE}/{target}/{name}")
+
+    def make_mask(self, paths: list[str], target: str) -> None:
+        """Turn the `paths` as they look in here into a layer that hides any other version of them."""
+        with self.entered():
+            present = files.gather(paths, "/.mask")
+        layer = f"{STATE}/{target}/root"
+        os.rename(f"{self.folder}/root/.mask", layer)
+        trees.hide(layer, paths, present)
 
     def network_handles(self) -> list[int]:
         return [os.open("/proc/self/ns/user", os.O_RDONLY), os.dup(self.network)]

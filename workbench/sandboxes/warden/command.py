@@ -44,6 +44,9 @@ def become(wanted: dict, fds: list[int], init: int, namespaces: int, marker: int
         status = 127
         os.environ.clear()  # execvpe looks PATH up in the environment that it is given
         os.execvpe(wanted["argv"][0], wanted["argv"], environment)
+    except FileNotFoundError as error:
+        what = "no such program" if status == 127 else _plain(error)
+        os.write(2, f"sandbox: {wanted['argv'][0]}: {what}\n".encode(errors="replace"))
     except BaseException as error:
         os.write(2, f"sandbox: {wanted['argv'][0]}: {_plain(error)}\n".encode(errors="replace"))
     finally:
@@ -52,7 +55,7 @@ def become(wanted: dict, fds: list[int], init: int, namespaces: int, marker: int
 
 def _plain(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        return f"{error.strerror}: {os.fsdecode(error.filename)}" if error.filename else error.strerror
     return str(error)
 
 

@@ -13,6 +13,7 @@ import os
 import stat
 
 import command
+import trees
 from linux import CLONE_NEWNS, attach_tree
 
 _COPY = 8 << 20
@@ -111,6 +112,24 @@ def list_tree(path: str, limit: int) -> tuple[dict, list[int]]:
                 if len(entries) > limit:
                     raise ValueError(f"{path} holds more than {limit} files")
     return {"kind": "folder", "entries": entries}, []
+
+
+def gather(paths: list[str], target: str) -> list[str]:
+    """Copy those of `paths` that exist below `target`, with the folders above them; which these were."""
+    os.mkdir(target, 0o755)
+    present = []
+    for path in paths:
+        above = ""
+        for part in path.strip("/").split("/")[:-1]:
+            above += f"/{part}"
+            if os.path.isdir(above) and not os.path.lexists(target + above):
+                os.mkdir(target + above)
+                trees.copy_attributes(above, target + above, os.stat(above))
+        if os.path.lexists(path):
+            present.append(path)
+            if not os.path.lexists(target + path):
+                trees.copy_any(path, target + path)
+    return present
 
 
 def put(wanted: dict, fds: list[int]) -> None:

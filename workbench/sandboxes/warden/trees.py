@@ -1,7 +1,7 @@
 """Folders full of hostile names, from outside the sandbox: measure, copy as a layer, remove."""
 
 # Names from hostile trees stay strings, and go to the kernel with descriptors.
-# ruff: noqa: PTH101, PTH102, PTH103, PTH106, PTH115, PTH116, PTH123, PTH211
+# ruff: noqa: PTH120, PTH101, PTH102, PTH103, PTH106, PTH115, PTH116, PTH123, PTH211
 from __future__ import annotations
 
 import os
@@ -55,9 +55,9 @@ def _empty(top: int) -> None:
             try:
                 os.unlink(name, dir_fd=top)
                 continue
-            except IsADirectoryError:
-                pass
-            except PermissionError:  # what unlink says of a folder on some file systems
+            except FileNotFoundError:  # somebody else removes it too
+                continue
+            except (IsADirectoryError, PermissionError):  # a folder: what unlink says depends on the file system
                 pass
             try:
                 os.rmdir(name, dir_fd=top)
@@ -116,7 +116,28 @@ def copy(source: str, target: str) -> None:
                     _copy_entry(entry.path, path, info)
                     linked[info.st_ino] = path
     for origin, goal in reversed(folders):
-        _copy_attributes(origin, goal, os.stat(origin))
+        copy_attributes(origin, goal, os.stat(origin))
+
+
+def copy_any(source: str, target: str) -> None:
+    info = os.lstat(source)
+    if stat.S_ISDIR(info.st_mode):
+        copy(source, target)
+    else:
+        _copy_entry(source, target, info)
+
+
+def hide(layer: str, paths: list[str], present: list[str]) -> None:
+    """Make the layer's version of `paths` the only one: folders opaque, what is not there marked as deleted."""
+    for path in paths:
+        place = layer + path
+        if path in present:
+            if stat.S_ISDIR(os.lstat(place).st_mode):
+                os.setxattr(place, "user.overlay.opaque", b"y")
+            continue
+        os.makedirs(os.path.dirname(place), mode=0o755, exist_ok=True)
+        if not os.path.lexists(place):
+            os.mknod(place, stat.S_IFCHR, 0)
 
 
 def _copy_entry(origin: str, path: str, info: os.stat_result) -> None:
@@ -134,7 +155,7 @@ def _copy_entry(origin: str, path: str, info: os.stat_result) -> None:
         os.mkfifo(path)
     else:
         return  # a socket's name is nothing without its process
-    _copy_attributes(origin, path, info)
+    copy_attributes(origin, path, info)
 
 
 def _copy_bytes(origin: str, path: str) -> None:
@@ -147,7 +168,7 @@ def _copy_bytes(origin: str, path: str) -> None:
                 pass
 
 
-def _copy_attributes(origin: str, path: str, info: os.stat_result) -> None:
+def copy_attributes(origin: str, path: str, info: os.stat_result) -> None:
     os.chown(path, info.st_uid, info.st_gid, follow_symlinks=False)
     for name in os.listxattr(origin, follow_symlinks=False):
         if name.startswith("user."):
