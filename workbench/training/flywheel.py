@@ -21,6 +21,7 @@ from workbench.agents import Agent, Budget
 from workbench.proposer import Assignment, Proposal, Proposer
 from workbench.proposer.assignments import make_assignments
 from workbench.runs.folder import Run
+from workbench.runs.progress import progress, say
 from workbench.sandboxes import Backend
 from workbench.tasks import Task, TaskError, load_task
 from workbench.training.pool import PoolEntry, entry_for, review
@@ -47,14 +48,14 @@ class Settings:
 
 @dataclass
 class Flywheel:
-    """The parts of the loop: who solves, who proposes, where commands run, and the run that remembers."""
+    """The parts of the loop: who solves (the agent of attempt i), who proposes, where commands run, the run that remembers."""
 
     run: Run
     backend: Backend
-    solver: Agent
+    solver: Callable[[int], Agent]
     proposer: Proposer
     settings: Settings
-    say: Callable[[str], None] = print
+    say: Callable[[str], None] = say
 
     def rollouts(self, task: Task, key: str, *, count: int | None = None) -> list[Trial]:
         """The solver's attempts at one environment; attempts already in the journal are read, not repeated."""
@@ -66,24 +67,31 @@ class Flywheel:
         if self.run.done("trial", key):
             return trial_from_row(self.run.journal.get("trial", key) or {})
         return run_trial(
-            task, self.solver, self.backend, budget=self.settings.budget, admitted=True, run=self.run, id=key,
+            task, self.solver(i), self.backend, budget=self.settings.budget, admitted=True, run=self.run, id=key,
             seed=self.settings.seed * 1000 + i,
         )  # fmt: skip
 
-    def measure(
-        self, tasks: Sequence[Task], stage: str, progress: Callable[[int, int], None] | None = None
-    ) -> dict[str, list[Trial]]:
-        """Attempts at many environments side by side; task digest → trials."""
+    def measure(self, tasks: Sequence[Task], round: int, group: str) -> dict[str, list[Trial]]:
+        """Attempts at many environments side by side; task digest → trials. Each environment is a `rollouts` record."""
         result: dict[str, list[Trial]] = {}
-        with ThreadPoolExecutor(max(1, self.settings.workers // max(1, self.settings.rollouts))) as threads:
-            for n, (task, trials) in enumerate(
-                threads.map(lambda t: (t, self.rollouts(t, f"{stage}-{t.digest[:12]}")), tasks), 1
+        workers = max(1, self.settings.workers // max(1, self.settings.rollouts))
+        with (
+            progress(label=f"round {round}: {group}", total=len(tasks)) as done,
+            ThreadPoolExecutor(workers) as threads,
+        ):
+            for task, trials in threads.map(
+                lambda t: (t, self.rollouts(t, f"r{round}-{group}-{t.digest[:12]}")), tasks
             ):
                 result[task.digest] = trials
-                self.say(f"  {task.name}: rewards {rewards_line(trials)}")
-                if progress:
-                    progress(n, len(tasks))
+                self._record_rollouts(task, trials, round, group)
+                done(note=f"{task.name} rewards {rewards_line(trials)}")
         return result
+
+    def _record_rollouts(self, task: Task, trials: Sequence[Trial], round: int, group: str) -> None:
+        rewards = [t.reward for t in trials if t.counts]
+        row = {"round": round, "group": group, "task": task.name, "digest": task.digest, "rewards": rewards,
+               "infra": sum(not t.counts for t in trials)}  # fmt: skip
+        self.run.once("rollouts", f"r{round}-{group}-{task.digest[:12]}", lambda: row)
 
     def assign(self, parents: Sequence[Task], trials: dict[str, list[Trial]], round: int) -> list[Assignment]:
         """The round's assignments, recorded once."""
@@ -143,7 +151,7 @@ class Flywheel:
         """Fresh rollouts on the admitted environments, which feed the next round; the ones that left the band go."""
         active = [e for e in entries if e.status == "active"]
         tasks = {e.digest: load_task(e.path) for e in active}
-        trials = self.measure(list(tasks.values()), f"r{round}-fresh")
+        trials = self.measure(list(tasks.values()), round, "admitted")
         out = []
         for entry in active:
             counted = [t.reward or 0.0 for t in trials[entry.digest] if t.counts]
@@ -153,16 +161,18 @@ class Flywheel:
         return out
 
 
-def play_round(wheel: Flywheel, parents: Sequence[Task], round: int = 1) -> list[PoolEntry]:
-    """One full round; returns every new environment's entry, active ones after their fresh rollouts."""
-    wheel.say(
-        f"round {round}: the solver {wheel.solver.name} ({wheel.solver.model}) attempts {len(parents)} parent environments"
-    )
-    before = wheel.measure(parents, f"r{round}-parents")
+def generate(wheel: Flywheel, parents: Sequence[Task], round: int = 1) -> list[PoolEntry]:
+    """The first half of a round: rollouts on the parents, assignments, answers, verdicts; every new environment's entry."""
+    wheel.say(f"round {round}: the solver ({wheel.solver(0).model}) attempts {len(parents)} parent environments")
+    before = wheel.measure(parents, round, "parents")
     assignments = wheel.assign(parents, before, round)
     wheel.say(f"round {round}: {len(assignments)} assignments to {wheel.proposer.name}, each through the whole gate")
-    pool: list[tuple[str, Task]] = [(t.name, t) for t in parents]
-    entries = answer_all(wheel, assignments, pool)
+    return answer_all(wheel, assignments, [(t.name, t) for t in parents])
+
+
+def play_round(wheel: Flywheel, parents: Sequence[Task], round: int = 1) -> list[PoolEntry]:
+    """One full round; returns every new environment's entry, active ones after their fresh rollouts."""
+    entries = generate(wheel, parents, round)
     wheel.say(f"round {round}: fresh rollouts on {sum(e.status == 'active' for e in entries)} admitted environments")
     fresh = {e.id: e for e in wheel.refresh(entries, round)}
     return [fresh.get(e.id, e) for e in entries]

@@ -1,0 +1,69 @@
+"""From a notebook's parameters and a profile's values to the parts of a flywheel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.admission.calibration import Calibration
+from workbench.agents import Agent, Budget
+from workbench.models import Model, Sampling, get_model
+from workbench.proposer import get_proposer
+from workbench.proposer.program import seed_tasks
+from workbench.runs.folder import Run
+from workbench.sandboxes import get_backend
+from workbench.tasks import Task, load_task
+from workbench.training.flywheel import Flywheel, Settings
+
+
+@dataclass(frozen=True)
+class Solver:
+    """One model as the solver of attempt i: the same attempt draws with the same seed, whatever came before it."""
+
+    model: Model
+    sampling: Sampling
+    prompt: str
+    seed: int
+
+    def __call__(self, i: int) -> Agent:
+        from workbench.agents.terminal import TerminalAgent
+
+        sampling = Sampling(**{**self.sampling.__dict__, "seed": (self.seed * 100_003 + i * 1009) % 2**31})
+        return TerminalAgent(self.model, sampling=sampling, prompt=self.prompt)
+
+
+def make_flywheel(run: Run, values: Mapping[str, Any]) -> Flywheel:
+    """All parts, opened. values: a profile's section, with the notebook's own parameters laid over it.
+
+    solver: a model (workbench.models.get_model). proposer: "program", or a model. Both may carry a spending cap (usd)."""
+    capped = {"usd": values["usd"]} if values.get("usd") else {}
+    solver = make_solver(values, **capped)
+    calibration = Calibration(
+        solver, rollouts=values["calibration_rollouts"], more=values["calibration_more"], budget=solver_budget(values),
+        workers=values["workers"],
+    )  # fmt: skip
+    settings = Settings(
+        assignments=values["assignments"], rollouts=values["rollouts"], revisions=values["revisions"], workers=values["workers"],
+        seed=values["seed"], budget=solver_budget(values), calibration=calibration,
+        held_out=Path(values["held_out"]) if values.get("held_out") else None,
+    )  # fmt: skip
+    proposer = get_proposer(values["proposer"], **({} if values["proposer"] == "program" else capped))
+    return Flywheel(run, get_backend(values["backend"]), solver, proposer, settings)
+
+
+def make_solver(values: Mapping[str, Any], **options: Any) -> Solver:
+    sampling = Sampling(max_tokens=values["max_tokens"], temperature=values["temperature"])
+    return Solver(get_model(values["solver"], **options), sampling, values["prompt"], values["seed"])
+
+
+def solver_budget(values: Mapping[str, Any]) -> Budget:
+    return Budget(values["turns"], values["turns"] * values["max_tokens"], values["seconds"], values["command_seconds"])
+
+
+def parents(run: Run, values: Mapping[str, Any]) -> list[Task]:
+    """The first round's parents: the tasks of the folder `parents` when it is given, else program tasks of the rungs."""
+    if values.get("parents"):
+        return [load_task(p.parent) for p in sorted(Path(values["parents"]).glob("*/task.toml"))]
+    return [load_task(p) for p in seed_tasks(run.folder / "tasks", tuple(values["rungs"]), values["seed"])]
