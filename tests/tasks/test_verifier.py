@@ -238,6 +238,17 @@ def test_tests_folder_stays_as_it_was(bench):
     assert sorted(p.name for p in bench.tests.iterdir()) == ["helper.py", "test.sh", "test_outputs.py"]
 
 
+def test_installed_plugins_stay_out_of_the_verifier_only(bench):
+    """pytest-timeout is installed beside this suite: it must not load by itself, but a test's own pytest may load it."""
+    source = """
+import os
+def test_a(request): assert not request.config.pluginmanager.hasplugin("timeout")
+def test_b(): assert "PYTEST_DISABLE_PLUGIN_AUTOLOAD" not in os.environ
+"""
+    bench.run(source)
+    assert float(bench.reward) == 1.0
+
+
 def test_own_conftest_and_helpers_work(bench):
     (bench.tests / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef three(): return 3\n")
     (bench.tests / "helper.py").write_text("def double(n): return 2 * n\n")

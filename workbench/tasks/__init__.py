@@ -54,7 +54,8 @@ class Task:
     config: Harbor's task.toml as plain data with Harbor's defaults filled in. separate: the verifier has an image
     of its own (environment_mode = "separate"); artifacts: paths that it receives. keep_services: the task's services
     must live on while it is graded ([metadata.workbench] keep_services = true).
-    verifier_env: what [verifier.env] says. network, allowed_hosts, cpus, memory_mb, storage_mb: [environment].
+    verifier_env: what [verifier.env] says. network, allowed_hosts: the agent's ([agent], else [environment]).
+    cpus, memory_mb, storage_mb: [environment].
     reward_strategy: "mean" or "final" over steps.
     """
 

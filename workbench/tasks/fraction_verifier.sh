@@ -12,8 +12,8 @@
 # variables has no effect. Tests run with this folder as the working directory: name the agent's files by absolute path.
 set -u
 logs=/logs/verifier
-unset PYTEST_ADDOPTS PYTEST_PLUGINS PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONPYCACHEPREFIX LD_PRELOAD LD_LIBRARY_PATH
-export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8
+unset PYTEST_ADDOPTS PYTEST_PLUGINS PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONPYCACHEPREFIX LD_PRELOAD
+export LC_ALL=C.UTF-8
 
 fail() { echo "verifier: $1" >&2; exit "${2:-70}"; }
 
@@ -48,6 +48,10 @@ def without_compiled(folder):
 class Recorder:
     def __init__(self):
         self.tests, self.collected, self.start = {}, 0, time.time()
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+
+    def pytest_configure(self, config):
+        del os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]  # a pytest that a test starts may load what it likes
 
     def pytest_collection_finish(self, session):
         self.collected = len(session.items)
