@@ -57,5 +57,7 @@ class Episode:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Episode:
-        turns = tuple(Turn(**{**t, **{k: tuple(t[k]) for k in ("prompt_ids", "sampled_ids", "logprobs")}}) for t in data["turns"])
+        turns = tuple(
+            Turn(**{**t, **{k: tuple(t[k]) for k in ("prompt_ids", "sampled_ids", "logprobs")}}) for t in data["turns"]
+        )
         return cls(**{**data, "turns": turns})
