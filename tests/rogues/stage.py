@@ -77,7 +77,9 @@ def descendants() -> dict[int, str]:
     while new:
         new = {pid for pid, parent in parents.items() if parent in new} - found
         found |= new
-    return {pid: lines[pid].replace("\0", " ")[:200] for pid in found if pid in lines}
+    named = {pid: lines[pid].replace("\0", " ")[:200] for pid in found if pid in lines}
+    # A warden waits for its next sandbox, and owns nothing meanwhile: what it had started would be listed itself.
+    return {pid: line for pid, line in named.items() if "/sandboxes/warden " not in line}
 
 
 @dataclass(frozen=True)
