@@ -14,3 +14,17 @@ class TestBubblewrap(Conformance):
 @pytest.mark.docker
 class TestDocker(Conformance):
     spec = "docker"
+
+
+class TestHarborOverWorkbench(Conformance):
+    """Our bubblewrap sandboxes as Harbor's environment, and that through the harbor back end: both directions."""
+
+    spec = "harbor:workbench.sandboxes.harbor_environment:WorkbenchEnvironment"
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+class TestHarborDocker(Conformance):
+    """Harbor's own docker environment."""
+
+    spec = "harbor:docker"
