@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import string
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.tasks.config import harbor_model, read_config
 from workbench.tasks.toml_lines import where
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The '.*' field is deprecated:DeprecationWarning"
+)  # Harbor says so of old keys
 
 KEYS = st.sampled_from(
     "task name metadata workbench keep_services environment cpus memory memory_mb storage network_mode allowed_hosts env "

@@ -11,6 +11,10 @@ import pytest
 from workbench.tasks import Fault, TaskError, load_task
 from workbench.tasks.load import load
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The '.*' field is deprecated:DeprecationWarning"
+)  # Harbor says so of old keys
+
 
 def faults(path: Path, **options) -> list[Fault]:
     with pytest.raises(TaskError) as caught:
