@@ -19,7 +19,7 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
-REVISION = "1"  # raise it when the layout below changes
+REVISION = "2"  # raise it when the layout below changes
 VERIFIER_PACKAGES = ("pytest", "pytest-json-ctrf", "iniconfig", "packaging", "pluggy", "pygments")
 _FOLDERS = (
     "app", "boot", "dev", "etc", "home", "logs", "media", "mnt", "opt", "proc", "root", "run", "run/lock", "srv", "sys",
@@ -89,10 +89,24 @@ def build_base(folder: Path) -> None:
         if target.startswith("/") or Path("/", target).exists():
             (root / name).symlink_to(target)
     _write_etc(root / "etc")
+    _own_folders(usr)
     for name in ("bin", "sbin", "lib", "include", "share", "etc", "src", "games"):
         (usr / "local" / name).mkdir(parents=True, exist_ok=True)
     os.setxattr(usr / "local", "user.overlay.opaque", b"y")  # what the host keeps there stays unseen
     copy_python(usr / "local")
+
+
+def _own_folders(usr: Path, depth: int = 2) -> None:
+    """The upper folders of /usr once more, as the sandbox's own: where the host's owners cannot be shown as they are (no
+    root, some file systems) the sandbox's root could otherwise put nothing into /usr/bin."""
+    for folder, names, _ in os.walk("/usr"):
+        below = Path(folder).relative_to("/usr")
+        if len(below.parts) >= depth:
+            names.clear()
+        names[:] = [
+            name for name in names if Path(folder, name) != Path("/usr/local") and not Path(folder, name).is_symlink()
+        ]
+        (usr / below).mkdir(exist_ok=True)
 
 
 def _write_etc(etc: Path) -> None:

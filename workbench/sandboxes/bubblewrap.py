@@ -107,6 +107,7 @@ class Bubblewrap:
             request = {
                 "folder": self.host.relative(folder), "bwrap": self._bwrap(), "network": mode,
                 "root": self._existing(self._root_layers(whole, stack, trusted_system), "root"),
+                "disk": limits.disk_mb << 20,
                 "usr": self._existing(stack.image if trusted_system else stack.image + stack.changed, "usr"),
                 "mounts": sent,
             }  # fmt: skip
@@ -176,7 +177,7 @@ class Bubblewrap:
         return bool(self.hierarchy) and controller in self.hierarchy.controllers
 
     def _rlimits(self, slot: Slot, limits: Limits) -> dict[str, int]:
-        wanted = {"FSIZE": limits.disk_mb << 20}
+        wanted: dict[str, int] = {}
         if not self._limited("memory"):
             wanted["DATA"] = limits.memory_mb << 20
         if not self._limited("pids"):
@@ -211,7 +212,7 @@ class Bubblewrap:
             "cpus": group if self._limited("cpu") else "",
             "memory_mb": group if self._limited("memory") else "rlimit (a process) and watchdog (their sum)",
             "processes": group if self._limited("pids") else "rlimit",
-            "disk_mb": "watchdog, and rlimit for one file",
+            "disk_mb": "watchdog",
             "output_bytes": "host", "command_seconds": "host",
         }  # fmt: skip
         return Capabilities(("no-network", "public"), self.uids > 1, limits)

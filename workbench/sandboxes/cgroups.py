@@ -11,7 +11,7 @@ from workbench.sandboxes import Limits
 
 _WANTED = ("memory", "pids", "cpu")
 _PERIOD_US = 100_000
-_OVERHEAD = 6  # the warden, bwrap, the first process and the killer stay within the group
+_OVERHEAD = 4  # the warden and its parent, bwrap and the first process are in the group too
 
 
 @dataclass

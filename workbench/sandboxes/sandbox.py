@@ -17,10 +17,10 @@ from workbench.sandboxes.slots import Pool, Slot
 from workbench.sandboxes.streams import Kept
 from workbench.sandboxes.warden import wire
 
+_FIRST_TICK = 0.1
 _TICK = 0.3  # seconds between looks at what a running command has used
 _LAST_WORDS = 0.05  # seconds to take what a command printed just before it ended
 _KILLED = 137
-_FILE_TOO_LARGE = 153  # SIGXFSZ: one file larger than the whole disk may be
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class _Run:
         return list(self.streams.values())
 
     def _follow(self) -> None:
-        deadline, look = self.started + self.seconds, self.started + _TICK
+        deadline, look = self.started + self.seconds, self.started + _FIRST_TICK
         while self.status is None or self.asked:
             now = time.monotonic()
             if not self.asked and self.status is None:
@@ -292,8 +292,6 @@ class _Run:
         self.feed = None
 
     def _cause(self) -> str | None:
-        if self.killed_by is None and self.status == _FILE_TOO_LARGE:
-            return "disk"
         if self.killed_by or self.status == 0 or not self.slot.cgroup:
             return self.killed_by
         memory, forks = self.slot.cgroup.counters()

@@ -25,6 +25,8 @@ from workbench.sandboxes.warden import linux, wire
 CALL_SECONDS = 120.0
 _SPAWN_SECONDS = 30.0
 _WARDEN = Path(__file__).with_name("warden")
+# Some Pythons (clusters' modules, relocated ones) find their own library only by this.
+_LOADER = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
 _ERRORS: dict[str, type[Exception]] = {
     "FileNotFoundError": FileNotFoundError, "NotADirectoryError": FileNotFoundError, "ValueError": ValueError,
     "IsADirectoryError": IsADirectoryError,
@@ -41,7 +43,7 @@ class Slot:
         try:
             self.process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_WARDEN), str(far.fileno()), host.name],
-                pass_fds=[far.fileno()], env={}, cwd="/", start_new_session=True,
+                pass_fds=[far.fileno()], env=_LOADER, cwd="/", start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         finally:

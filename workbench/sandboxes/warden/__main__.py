@@ -18,6 +18,8 @@ import trees
 import wire
 from box import Box
 
+_WATCH_MS = 500  # between commands: background processes may write too
+
 
 class Warden:
     """Serves one request at a time; only a command's end is reported unasked."""
@@ -34,7 +36,10 @@ class Warden:
 
     def serve(self) -> None:
         while True:
-            for fd, _ in self.poll.poll():
+            found = self.poll.poll(_WATCH_MS if self.box and self.running is None else None)
+            if not found and self.box:
+                self.box.watch()
+            for fd, _ in found:
                 if fd == self.link.fileno():
                     if not self.handle():
                         return

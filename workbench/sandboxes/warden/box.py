@@ -32,7 +32,7 @@ class Box:
         self.own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY)
         self.own_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY)
         self.bwrap = self.init = self.keep = self.proc = self.inside = self.child = self.network = None
-        self.status = 0
+        self.status, self.next_look = 0, 0.0
         self.namespaces = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS
         if wanted["network"] != "host":  # the host's network is not ours to enter, and we are in it already
             self.namespaces |= CLONE_NEWNET
@@ -241,6 +241,14 @@ class Box:
             resident += (int(words[1]) - int(words[2])) * resource.getpagesize() if len(words) > 2 else 0
         written = trees.size(f"{self.folder}/root") + trees.size(f"{self.folder}/usr")
         return {"disk": written, "memory": resident, "processes": len(names)}
+
+    def watch(self) -> None:
+        """Between commands nobody asks: end background processes that have filled the disk."""
+        if time.monotonic() > self.next_look and self.processes():
+            begun = time.monotonic()
+            if self.usage()["disk"] > self.wanted["disk"]:
+                self.kill_all()
+            self.next_look = time.monotonic() + 20 * (time.monotonic() - begun)  # a large tree is looked at less often
 
     # ------------------------------------------------------------------ files
 
