@@ -9,7 +9,8 @@
 # or pytest did not get to the end: a verifier that did not run is not a score of 0.
 #
 # What stands in the working folder (conftest.py, pytest.ini, sitecustomize.py, __pycache__) and in PYTHON* or PYTEST_*
-# variables has no effect. Tests run with this folder as the working directory: name the agent's files by absolute path.
+# variables has no effect, and what the tests left running is ended before the reward is written.
+# Tests run with this folder as the working directory: name the agent's files by absolute path.
 set -u
 logs=/logs/verifier
 unset PYTEST_ADDOPTS PYTEST_PLUGINS PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONPYCACHEPREFIX LD_PRELOAD
@@ -28,7 +29,7 @@ python=/opt/verifier/bin/python
 [ -x "$python" ] || python=$(command -v python3) || fail "no python3 in this image: the tests cannot run"
 
 driver=$(cat <<'PY'
-import json, os, shutil, sys, tempfile, time
+import json, os, shutil, signal, sys, tempfile, time
 tests, logs = sys.argv[1:3]
 try:
     import pytest
@@ -93,7 +94,36 @@ def write(name, text):
     os.replace(path, os.path.join(logs, name))
 
 
-recorder, given = Recorder(), tests
+def processes():
+    """(number, start) of every living process; an unreadable one has just ended."""
+    found = set()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name, "rb") as file:
+                words = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        if words[0] not in (b"Z", b"X"):
+            found.add((int(name), words[19]))
+    return found
+
+
+def stop_what_tests_left(before):
+    """A program under test may leave a process that waits for the reward and writes over it: end it first."""
+    until, quiet = time.monotonic() + 2, 0
+    while quiet < 2:
+        left = processes() - before
+        quiet = 0 if left else quiet + 1
+        for number, _ in left:
+            try:
+                os.kill(number, signal.SIGKILL)
+            except OSError:
+                pass
+        if time.monotonic() > until:
+            sys.exit("verifier: %d processes that the tests started do not end: no reward" % len(left))
+
+
+recorder, given, before = Recorder(), tests, processes()
 tests = without_compiled(given)
 options = ["-c", os.devnull, "--rootdir", tests, "--confcutdir", tests, "-p", "no:cacheprovider", "--tb=short", "-rA",
            "--color=no", "-o", "python_files=test_*.py", "--import-mode=prepend", tests]
@@ -109,6 +139,7 @@ if status not in (0, 1):
     sys.exit("verifier: pytest %s (status %d): no reward" % (what.get(status, "failed"), status))
 if len(recorder.tests) != total or not all(test["done"] for test in recorder.tests.values()):
     sys.exit("verifier: %d of %d tests ran to their end: no reward" % (sum(t["done"] for t in recorder.tests.values()), total))
+stop_what_tests_left(before)
 write("ctrf.json", json.dumps(recorder.ctrf()))
 write("reward.txt", "%r\n" % (passed / total))
 print("verifier: %d of %d tests passed" % (passed, total))
