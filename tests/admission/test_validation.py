@@ -93,7 +93,7 @@ def test_copies_of_solution_and_tests_in_the_image(tmp_path, backend):
     assert "x.txt repeats solution/solve.sh" in found.reasons[0].message
     assert set(found.report["solution_in_image"]) == {"environment/notes/x.txt", "/srv/x.txt"}
     assert found.valid_paper
-    made = "FROM python:3.13-slim\nWORKDIR /app\nCOPY hello.txt .\nRUN mkdir /old && printf '%s\\n' " + " ".join(
+    made = "FROM python:3.13-slim\nWORKDIR /app\nCOPY hello.txt /app/\nRUN mkdir /old && printf '%s\\n' " + " ".join(
         f"'{line}'" for line in solve.splitlines()
     ) + " > /old/history\n"  # fmt: skip
     found = admit(write(tmp_path / "u", {"solution/solve.sh": solve, "environment/Dockerfile": made}), backend)

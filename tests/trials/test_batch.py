@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from workbench.agents import Budget
 from workbench.sandboxes import SandboxError
 from workbench.trials.batch import RETRIES, InfraBroken, Job, run_trials
 
@@ -79,7 +80,7 @@ def test_a_callback_that_fails_ends_the_batch(tmp_path, backend):
         run_trials([Job(task, Commands(A), backend) for _ in range(4)], on_trial=fail)
 
 
-def test_an_interrupt_ends_running_commands_at_once(tmp_path, backend):
+def test_an_interrupt_leaves_no_sandbox_and_starts_none(tmp_path, backend):
     task = make(tmp_path / "t")
     counting = Counting(backend)
     running = threading.Event()
@@ -88,14 +89,14 @@ def test_an_interrupt_ends_running_commands_at_once(tmp_path, backend):
         running.wait(10)
         raise KeyboardInterrupt
 
-    jobs = [
-        Job(task, Commands(interrupt), counting),
-        Job(task, Commands(lambda s: running.set(), "sleep 60"), counting),
-    ]
+    budget = Budget(command_seconds=2)
+    long = Commands(lambda sandbox: running.set(), *["sleep 60"] * 20)
+    jobs = [Job(task, agent, counting, budget) for agent in (Commands(interrupt), long, *[Commands("sleep 60")] * 9)]
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run_trials(jobs, workers=2)
     assert time.monotonic() - began < 20
+    assert len(counting.started) < 5
     assert len(set(counting.stopped)) == len(counting.started)
 
 

@@ -115,8 +115,7 @@ FORGERIES = {
 @pytest.mark.parametrize("trick", FORGERIES)
 def test_a_forged_reward_has_no_effect(tmp_path, backend, trick):
     trial = run_trial(make(tmp_path / "t"), Commands(FORGERIES[trick], A), backend, admitted=True)
-    honest = 0.0 if trick == "workdir" else 0.5
-    assert (trial.outcome, trial.reward) == ("graded", honest), trial.message
+    assert (trial.outcome, trial.reward) == ("graded", 0.5), trial.message
 
 
 VERIFIERS = {

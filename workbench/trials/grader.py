@@ -141,7 +141,7 @@ def _read(task: Task, index: int, grader: Sandbox, result: ExecResult, notes: li
 
     def fault(kind: str, what: str) -> Grade:
         text = "\n".join([what, *notes, *([f"the verifier's output ended:\n{output[-_TAIL:]}"] if output else [])])
-        return Grade(None, tests=tests, fault=kind, message=text, **kept)
+        return Grade(None, tests=tests or {}, fault=kind, message=text, **kept)
 
     tests, note = _tests(grader)
     notes = [*notes, *([note] if note else [])]
