@@ -55,7 +55,7 @@ class BubblewrapSandbox:
         self.rlimits: dict[str, int] = settings["rlimits"]
         self.watch_memory: bool = settings["watch_memory"]
         self.commands = 0
-        self.sealed = self.stopped = False
+        self.sealed = self.stopped = self.stopping = False
         self.lock = threading.RLock()
 
     # --------------------------------------------------------------- commands
@@ -138,13 +138,15 @@ class BubblewrapSandbox:
             return Snapshot(self.image, Stack(self.stack.image, changed, keep))
 
     def stop(self) -> None:
+        self.stopping = True  # before the lock: a command that another thread runs here gives up at its next look
         with self.lock:
             if self.stopped:
                 return
             self.stopped = True
             try:
-                self.slot.call("destroy")
-                reuse = True
+                reuse = not self.slot.broken
+                if reuse:  # a broken one would not answer: it is killed with all that is in it
+                    self.slot.call("destroy")
             except (SandboxError, OSError):
                 reuse = False
             self.pool.give_back(self.slot, reuse=reuse)
@@ -214,6 +216,9 @@ class _Run:
         deadline, look = self.started + self.seconds, self.started + _FIRST_TICK
         while self.status is None or self.asked:
             now = time.monotonic()
+            if self.box.stopping:
+                self.slot.broken = True  # in the middle of a command: the warden goes, and all that it started
+                raise SandboxError(f"sandbox {self.box.id} was stopped while a command ran")
             if not self.asked and self.status is None:
                 if now >= deadline and self.killed_by is None:
                     self._kill("time")

@@ -20,6 +20,7 @@ from linux import CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_N
 
 _START_SECONDS = 20.0
 _KILL_SECONDS = 10.0
+_RACE_SECONDS = 1.0
 # The first process says that it runs, then reaps orphans until the warden is gone (its standard input ends).
 _INIT = "printf R >&3; exec 3>&-; while read -r _; do :; done"
 
@@ -166,16 +167,19 @@ class Box:
         inherit it, nobody inside can raise it, and who lowers it only becomes one of the killed.
         """
         limit = max(self.first_marker - number, 0)
-        killed, until = set(), time.monotonic() + 1.0
-        while time.monotonic() < until:
-            time.sleep(0.0005 if killed else 0)
-            found = [pid for pid in self.processes() if (mark := self._marker(pid)) is not None and mark <= limit]
+        killed: set[str] = set()
+        begun = time.monotonic()
+        while True:
+            found = {pid for pid in self.processes() if (mark := self._marker(pid)) is not None and mark <= limit}
+            late = time.monotonic() - begun
             if not found:
                 return len(killed)
-            killed.update(found)
+            if late > _KILL_SECONDS or (late > _RACE_SECONDS and found - killed):
+                return len(killed) + self.kill_all()  # it forks faster than one by one can kill
+            killed |= found
             for pid in found:
                 self._signal(pid)
-        return len(killed) + self.kill_all()  # it forks faster than one by one can kill
+            time.sleep(0.0005)
 
     def _marker(self, pid: str) -> int | None:
         for line in self._read(f"{pid}/limits").splitlines():
