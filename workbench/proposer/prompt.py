@@ -18,6 +18,7 @@ FILE = re.compile(r'<file path="([^"\n]{1,200})">\n(.*?)\n?</file>', re.DOTALL)
 TOP = {"instruction.md", "task.toml", "README.md", "environment", "solution", "tests", "steps"}
 EXECUTABLE = {"solve.sh", "test.sh"}
 MAX_BYTES = 4 << 20
+SHOWN_FILE_BYTES, SHOWN_BYTES = 8_000, 60_000  # of the parent, in the question
 
 SYSTEM = """You design one training environment for a terminal agent: a Harbor task directory.
 The solver sees only instruction.md and works in the container that environment/Dockerfile builds, without network.
@@ -61,12 +62,23 @@ def write_files(files: dict[str, str], target: Path) -> None:
         path.chmod(0o755 if path.name in EXECUTABLE else 0o644)
 
 
+def parent_files(parent: Path) -> str:
+    """The parent's text files in the answer's own format: the task's words and programs first, data after, all capped."""
+    files = [p for p in parent.rglob("*") if p.is_file() and not p.is_symlink()]
+    files.sort(key=lambda p: (p.relative_to(parent).parts[0] == "environment" and p.name != "Dockerfile", str(p)))
+    shown, left = [], SHOWN_BYTES
+    for path in files:
+        with path.open("rb") as file:
+            data = file.read(min(SHOWN_FILE_BYTES, left))
+        if b"\0" in data or not left:
+            continue
+        left -= len(data)
+        shown.append(f'<file path="{path.relative_to(parent)}">\n{data.decode(errors="replace")}\n</file>')
+    return "\n".join(shown)
+
+
 def question(assignment: Assignment, feedback: str) -> str:
     """The user message: the assignment, the parent's files, and why the last version was refused."""
-    parent = Path(assignment.parent_path)
-    shown = [p for p in ("instruction.md", "task.toml", "environment/Dockerfile", "tests/test.sh", "tests/test_outputs.py", "solution/solve.sh")
-             if (parent / p).is_file()]  # fmt: skip
-    files = "\n".join(f'<file path="{p}">\n{(parent / p).read_text(errors="replace")[:8000]}\n</file>' for p in shown)
     way = (
         "a simpler variant"
         if assignment.direction == "simpler"
@@ -74,7 +86,8 @@ def question(assignment: Assignment, feedback: str) -> str:
     )
     ask = (
         f"Parent environment: {assignment.parent}\nSolver's mean reward on it: {assignment.pass_rate:.2f}\n"
-        f"Most common failure: {assignment.failure}\nBuild {way}; do not repeat the parent.\n\nThe parent's files:\n{files}"
+        f"Most common failure: {assignment.failure}\nBuild {way}; do not repeat the parent.\n\n"
+        f"The parent's files:\n{parent_files(Path(assignment.parent_path))}"
     )
     return ask + (f"\n\nYour last version was refused:\n{feedback}" if feedback else "")
 

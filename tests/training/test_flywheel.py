@@ -1,0 +1,118 @@
+"""The round: real sandboxes and grades, a scripted solver of known ability; killed anywhere it goes on, nothing done twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.admission.calibration import Calibration
+from workbench.agents import Budget
+from workbench.agents.terminal import TerminalAgent
+from workbench.models import Reply
+from workbench.models.scripted import Scripted
+from workbench.proposer import Proposal, get_proposer
+from workbench.proposer.program import seed_tasks
+from workbench.report import rounds
+from workbench.runs.folder import new_run, open_run
+from workbench.sandboxes import get_backend
+from workbench.tasks import load_task
+from workbench.training.flywheel import Flywheel, Settings, play_round
+
+
+def solver_of(share: float):
+    """A solver whose attempts 0, 1, … solve single `write` steps for the given share of attempts: real shell, known skill."""
+
+    def agent(i: int) -> TerminalAgent:
+        able = (i % 4) < 4 * share
+
+        def answer(messages) -> Reply:
+            text = messages[-1]["content"]
+            if text.startswith("Create the file ") and able:
+                path, _, words = (
+                    text.removeprefix("Create the file ").strip().removesuffix(".").partition(" containing ")
+                )
+                return Reply(f"```bash\necho {words} > {path}\n```")
+            return Reply("```bash\nsubmit\n```")
+
+        return TerminalAgent(Scripted(answer, name=f"solves {share}"), prompt="small")
+
+    return agent
+
+
+class Killed(BaseException):
+    """What stops a run in the middle, as a signal would."""
+
+
+class Dying:
+    """A proposer that is killed at its n-th proposal."""
+
+    name = "program"
+
+    def __init__(self, after: int):
+        self.left, self.inner = after, get_proposer("program")
+
+    def propose(self, assignment, target, *, seed, feedback="") -> Proposal:
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
+        return self.inner.propose(assignment, target, seed=seed, feedback=feedback)
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return get_backend("bubblewrap")
+
+
+def wheel(run, backend, proposer, share=0.5) -> Flywheel:
+    solver = solver_of(share)
+    budget = Budget(turns=2, tokens=4096, seconds=60, command_seconds=20)
+    calibration = Calibration(solver, rollouts=4, more=4, budget=budget, workers=2, diagnose=False)
+    settings = Settings(assignments=3, rollouts=4, workers=4, seed=3, budget=budget, calibration=calibration)
+    return Flywheel(run, backend, solver, proposer, settings, say=lambda text: None)
+
+
+def parents(run):
+    return [load_task(p) for p in seed_tasks(run.folder / "tasks", (0, 5), 1)]
+
+
+def test_one_round_admits_what_suits_the_solver_and_says_why_the_rest_does_not(tmp_path, backend):
+    run = new_run("40_flywheel", {"seed": 1}, results=tmp_path).begin()
+    entries = play_round(wheel(run, backend, get_proposer("program")), parents(run))
+    standing = {e.id: (e.direction, e.status, e.reasons) for e in entries}
+    # the solver passes half of `write` and none of `append`: rung 5 asks for simpler (rung 4: phrase, which it can do)
+    assert any(status == "active" for _, status, _ in standing.values()), standing
+    assert all(reasons for _, status, reasons in standing.values() if status != "active"), standing
+    assert {r["group"] for r in run.rows("rollouts")} == {"parents", "admitted"}
+    table = rounds.pool_table(run)
+    assert len(table) == 3
+    assert list(table["status"]) == [e.status for e in entries]
+    run.close()
+
+
+def test_a_killed_round_goes_on_without_losing_or_repeating_work(tmp_path, backend):
+    whole = new_run("40_flywheel", {"seed": 1}, results=tmp_path / "whole").begin()
+    play_round(wheel(whole, backend, get_proposer("program")), parents(whole))
+    run = new_run("40_flywheel", {"seed": 1}, results=tmp_path / "cut").begin()
+    for survived in (0, 1, 2):
+        with pytest.raises(Killed):
+            play_round(wheel(run, backend, Dying(after=survived - len(run.rows("proposal")))), parents(run))
+        run.close()
+        run = open_run(run.folder).begin()
+    play_round(wheel(run, backend, get_proposer("program")), parents(run))
+    for kind in ("rollouts", "assignment", "proposal", "admission", "standing", "trial"):
+        ids = [r["id"] for r in run.rows(kind)]
+        assert len(ids) == len(set(ids)), f"{kind} done twice"
+        assert len(ids) == len(whole.rows(kind)), kind
+    columns = ["id", "direction", "status", "reasons", "mean"]
+    assert rounds.pool_table(run)[columns].equals(rounds.pool_table(whole)[columns])
+    run.close()
+    whole.close()
+
+
+def test_a_solver_that_cannot_act_is_an_infrastructure_failure_and_no_reward(tmp_path, backend):
+    run = new_run("40_flywheel", {}, results=tmp_path).begin()
+    silent = wheel(run, backend, get_proposer("program"))
+    silent.solver = lambda i: TerminalAgent(Scripted([], name="gone"), prompt="small")
+    silent.measure(parents(run), 1, "parents")
+    assert all(r["rewards"] == [] and r["infra"] == 4 for r in run.rows("rollouts"))
+    assert silent.assign(parents(run), silent.measure(parents(run), 1, "parents"), 1) == []
+    run.close()
