@@ -6,6 +6,7 @@ Results go to stdout (`--json`: one object a line), progress and messages to std
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -25,8 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return 2
-    if hasattr(signal, "SIGTERM"):
-        signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
     try:
         return arguments.command(arguments)
     except UsageError as error:
@@ -41,8 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _terminate(number: int, frame: Any) -> None:
-    raise Terminated
+def _stop(number: int, frame: Any) -> None:
+    """The first signal: everything is put away on the way out."""
+    signal.signal(signal.SIGTERM, _give_up)
+    signal.signal(signal.SIGINT, _give_up)
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def _give_up(number: int, frame: Any) -> None:
+    """A second signal: no more putting away. What is left is found at the next start."""
+    os._exit(128 + number)
 
 
 def _stopped(number: signal.Signals) -> int:
