@@ -160,11 +160,15 @@ def _repeat(desk: Desk, oracles: list[Trial], noops: list[Trial], repeats: int) 
 
 
 def _strength(desk: Desk, partials: Sequence[Path]) -> Mapping[str, Any]:
-    """What partial and wrong solutions earn: the caller's scripts, and `solution/partial/*.sh` of the task's own."""
+    """What partial and wrong solutions earn: the caller's scripts, and `solution/partial/*.sh` of the task's own; and,
+    as [declared, earned], where that is not what [metadata.workbench.partials] says."""
     assert desk.task is not None
     from workbench.agents.script import ScriptedAgent
 
     own = sorted((desk.task.path / "solution" / "partial").glob("*.sh"))
     scripts = [path for path in [*own, *partials] if path.is_file() and not path.is_symlink()]
     earned = {path.stem: desk.attempt(ScriptedAgent.from_file(path)).reward for path in scripts}
-    return {"partials": earned} if earned else {}
+    declared = ((desk.task.config.get("metadata") or {}).get("workbench") or {}).get("partials") or {}
+    off = {name: [want, earned[name]] for name, want in declared.items() if name in earned and earned[name] != want}
+    found: dict[str, Any] = {"partials": earned} if earned else {}
+    return {**found, "partials_off": off} if off else found

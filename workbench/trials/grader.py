@@ -29,14 +29,17 @@ from workbench.trials.setting import (
     verifier_user,
 )
 
-# A fresh /logs/verifier even where an agent made /logs a link; kept when it is a mount point (then it is emptied).
-_FRESH = "[ -L /logs ] && rm -f /logs; rm -rf /logs/verifier 2>/dev/null; mkdir -p /logs/verifier || exit 97"
+# A fresh /logs/verifier even where an agent made /logs a link or a file; emptied where it is a mount point.
+_FRESH = """[ -L /logs ] || [ ! -d /logs ] && rm -rf /logs
+[ -e /logs/verifier ] || [ -L /logs/verifier ] && rm -rf /logs/verifier 2>/dev/null
+mkdir -p /logs/verifier || exit 97"""
 
 # Runs the tests as Harbor does (by their own first line when executable), then waits at most 0.3 s for helpers that
 # are about to end (`tee` in a process substitution): what is left after that counts as left behind.
 _RUN = r"""
 cd -- "$1" 2>/dev/null || cd /
-before=" $(echo /proc/[0-9]*) "
+before=(/proc/[0-9]*)
+before=" ${before[*]} "
 if [ -x /tests/test.sh ]; then /tests/test.sh; else /bin/bash /tests/test.sh; fi </dev/null
 code=$?
 for try in {1..30}; do
