@@ -8,6 +8,7 @@ system packages makes another base and images are built again.
 from __future__ import annotations
 
 import compileall
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -19,12 +20,12 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
-REVISION = "2"  # raise it when the layout below changes
+REVISION = "3"  # raise it when the layout below changes
 VERIFIER_PACKAGES = ("pytest", "pytest-json-ctrf", "iniconfig", "packaging", "pluggy", "pygments")
 _FOLDERS = (
     "app", "boot", "dev", "etc", "home", "logs", "media", "mnt", "opt", "proc", "root", "run", "run/lock", "srv", "sys",
     "tmp", "usr", "var", "var/cache", "var/lib", "var/local", "var/log", "var/mail", "var/opt", "var/spool", "var/tmp",
-    "logs/agent", "logs/verifier", "logs/artifacts",
+    "logs/agent", "logs/verifier", "logs/artifacts", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial",
 )  # fmt: skip
 _LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64", "lib32": "usr/lib32",
           "libx32": "usr/libx32", "var/run": "/run", "var/lock": "/run/lock"}  # fmt: skip
@@ -89,6 +90,7 @@ def build_base(folder: Path) -> None:
         if target.startswith("/") or Path("/", target).exists():
             (root / name).symlink_to(target)
     _write_etc(root / "etc")
+    _copy_package_state(root)
     _own_folders(usr)
     for name in ("bin", "sbin", "lib", "include", "share", "etc", "src", "games"):
         (usr / "local" / name).mkdir(parents=True, exist_ok=True)
@@ -96,9 +98,10 @@ def build_base(folder: Path) -> None:
     copy_python(usr / "local")
 
 
-def _own_folders(usr: Path, depth: int = 2) -> None:
-    """The upper folders of /usr once more, as the sandbox's own: where the host's owners cannot be shown as they are (no
-    root, some file systems) the sandbox's root could otherwise put nothing into /usr/bin."""
+def _own_folders(usr: Path) -> None:
+    """The folders of /usr once more, as the sandbox's own: where the host's owners cannot be shown as they are (without
+    root; on some file systems) a sandbox's root could otherwise install nothing. With root the upper ones are enough."""
+    depth = 2 if os.geteuid() == 0 else 99
     for folder, names, _ in os.walk("/usr"):
         below = Path(folder).relative_to("/usr")
         if len(below.parts) >= depth:
@@ -166,6 +169,21 @@ def _copy_configuration(etc: Path) -> None:
                 ("/usr/bin", "/usr/lib", "/usr/sbin", "/usr/share", "/bin", "/lib")
             ):
                 (etc / folder / link.name).symlink_to(link.readlink())
+
+
+def _copy_package_state(root: Path) -> None:
+    """What `apt-get install` needs in a build: which packages /usr holds, and where the host gets them from."""
+    if not Path("/var/lib/dpkg/status").is_file():
+        return
+    with contextlib.suppress(shutil.Error):  # an ordinary user cannot read the locks, and nobody needs them
+        shutil.copytree("/var/lib/dpkg", root / "var/lib/dpkg", symlinks=True)
+    (root / "var/lib/dpkg/statoverride").write_text("")  # it names groups that only the host has
+    (root / "etc/apt/preferences.d").mkdir(parents=True, exist_ok=True)
+    for source in [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]:
+        if source.is_file() and "@" not in (text := source.read_text(errors="replace")):  # no password goes in
+            target = root / str(source)[1:]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
 
 
 def copy_python(prefix: Path) -> None:

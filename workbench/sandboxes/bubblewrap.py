@@ -30,6 +30,7 @@ from workbench.sandboxes.slots import Pool, Slot
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _VERIFIER = "/opt/verifier"
+_ONE_USER = "every file and process inside has one owner; chown and setuid report success and change nothing"
 
 
 class Bubblewrap:
@@ -215,7 +216,8 @@ class Bubblewrap:
             "disk_mb": "watchdog",
             "output_bytes": "host", "command_seconds": "host",
         }  # fmt: skip
-        return Capabilities(("no-network", "public"), self.uids > 1, limits)
+        notes = () if self.uids > 1 else (_ONE_USER,)
+        return Capabilities(("no-network", "public"), self.uids > 1, limits, notes)
 
     def clean(self) -> list[str]:
         return leftovers.clean(self.host)

@@ -40,7 +40,7 @@ def become(wanted: dict, fds: list[int], init: int, namespaces: int, marker: int
         os.chdir(wanted["cwd"])
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        seccomp.install()
+        seccomp.install(one_user=not wanted["users"])
         status = 127
         os.environ.clear()  # execvpe looks PATH up in the environment that it is given
         os.execvpe(wanted["argv"][0], wanted["argv"], environment)

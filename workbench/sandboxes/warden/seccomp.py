@@ -33,6 +33,12 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "umount2": (166, 39), "unshare": (272, 97), "uselib": (134, None), "userfaultfd": (323, 282),
     "vhangup": (153, 58),
 }  # fmt: skip
+# With one user only these cannot succeed, and installers insist that they do: they report success and change nothing.
+_PRETENDED: dict[str, tuple[int | None, int | None]] = {
+    "chown": (92, None), "fchown": (93, 55), "fchownat": (260, 54), "lchown": (94, None), "setfsgid": (123, 152),
+    "setfsuid": (122, 151), "setgid": (106, 144), "setgroups": (116, 159), "setregid": (114, 143),
+    "setresgid": (119, 149), "setresuid": (117, 147), "setreuid": (113, 145), "setuid": (105, 146),
+}  # fmt: skip
 _CLONE, _CLONE3, _IOCTL = (56, 220), (435, 435), (16, 29)
 _NAMESPACE_FLAGS = 0x7E020000  # every CLONE_NEW*
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put characters into somebody else's terminal
@@ -47,7 +53,7 @@ def _op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
     return struct.pack("HBBI", code, yes, no, value)
 
 
-def program(machine: str | None = None) -> bytes:
+def program(machine: str | None = None, *, one_user: bool = False) -> bytes:
     """The filter for `machine` (default: this one), as `struct sock_filter[]`; b"" for an unknown architecture."""
     machine = machine or os.uname().machine
     if machine not in _ARCHITECTURES:
@@ -61,6 +67,9 @@ def program(machine: str | None = None) -> bytes:
     for numbers in _REFUSED.values():
         if numbers[column] is not None:
             code += [_op(_EQUAL, numbers[column], 0, 1), refuse]
+    for numbers in _PRETENDED.values() if one_user else ():
+        if numbers[column] is not None:
+            code += [_op(_EQUAL, numbers[column], 0, 1), _op(_RETURN, _ERRNO)]
     # The low half of the first (clone) and of the second (ioctl) argument, on a little-endian machine.
     code += [_op(_EQUAL, _CLONE[column], 0, 3), _op(_LOAD, 16), _op(_ANY_BIT, _NAMESPACE_FLAGS, 0, 1), refuse]
     code += [_op(_LOAD, 0), _op(_EQUAL, _IOCTL[column], 0, 4), _op(_LOAD, 24)]
@@ -72,13 +81,16 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 
-_CODE = program()
-_BUFFER = ctypes.create_string_buffer(_CODE, len(_CODE))
-_PROGRAM = _Program(len(_CODE) // 8, ctypes.addressof(_BUFFER))
+def _loadable(code: bytes) -> tuple[_Program, object]:
+    buffer = ctypes.create_string_buffer(code, len(code))
+    return _Program(len(code) // 8, ctypes.addressof(buffer)), buffer
 
 
-def install() -> None:
+_FILTERS = {one_user: _loadable(program(one_user=one_user)) for one_user in (False, True)}
+
+
+def install(*, one_user: bool) -> None:
     """No new privileges, and the filter, for this process and all that it starts."""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    if _CODE:
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(_PROGRAM))
+    if _FILTERS[one_user][0].length:
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(_FILTERS[one_user][0]))
