@@ -208,6 +208,7 @@ def test_notebooks_are_found_by_name_and_number(tmp_path, monkeypatch):
         (tmp_path / f"{name}.ipynb").touch()
     assert resolve_notebook("40_flywheel") == tmp_path / "40_flywheel.ipynb"
     assert resolve_notebook("40") == tmp_path / "40_flywheel.ipynb"
-    assert resolve_notebook("notebooks/40_flywheel.ipynb") == tmp_path / "40_flywheel.ipynb"
+    monkeypatch.chdir(tmp_path)
+    assert resolve_notebook("elsewhere/40_flywheel.ipynb") == tmp_path / "40_flywheel.ipynb"
     with pytest.raises(NotebookError, match="did you mean 40_flywheel"):
         resolve_notebook("flywheel")
