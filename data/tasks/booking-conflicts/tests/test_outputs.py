@@ -14,7 +14,7 @@ DAY = "2031-05-05T"
 @pytest.fixture(scope="session")
 def code(tmp_path_factory):
     home = tmp_path_factory.mktemp("code")
-    shutil.copytree("/app/roomy", home / "roomy")
+    shutil.copytree("/app/roomy", home / "roomy", symlinks=True)
     return home
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-MIN_ITERATIONS = 20_000
+MIN_ITERATIONS = 5_000
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 

@@ -45,7 +45,7 @@ lines = []
 for line in open("/app/import/secrets.txt"):
     user, secret = line.split()
     salt = secrets.token_bytes(16)
-    lines.append(f"{user}:pbkdf2-sha256$20000${salt.hex()}${hashlib.pbkdf2_hmac('sha256', secret.encode(), salt, 20000).hex()}\n")
+    lines.append(f"{user}:pbkdf2-sha256$5000${salt.hex()}${hashlib.pbkdf2_hmac('sha256', secret.encode(), salt, 5000).hex()}\n")
 with open(os.open("users", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
     f.writelines(lines)
 os.chmod("users", 0o600)
