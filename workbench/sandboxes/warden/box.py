@@ -15,6 +15,7 @@ from pathlib import Path
 import command
 import files
 import trees
+import unlinked
 from enter import STATE, SYSTEM
 from linux import CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS, clone_tree, protect_tree
 
@@ -244,7 +245,7 @@ class Box:
             words = self._read(f"{pid}/statm").split()
             resident += (int(words[1]) - int(words[2])) * resource.getpagesize() if len(words) > 2 else 0
         written = trees.size(f"{self.folder}/root") + trees.size(f"{self.folder}/usr")
-        return {"disk": written, "memory": resident, "processes": len(names)}
+        return {"disk": written + unlinked.size(self.proc, names), "memory": resident, "processes": len(names)}
 
     def watch(self) -> None:
         """Between commands nobody asks: end background processes that have filled the disk."""

@@ -1,36 +1,79 @@
 """Folders full of hostile names, from outside the sandbox: measure, copy as a layer, remove."""
 
 # Names from hostile trees stay strings, and go to the kernel with descriptors.
-# ruff: noqa: PTH120, PTH101, PTH102, PTH103, PTH106, PTH115, PTH116, PTH123, PTH211
+# ruff: noqa: PTH120, PTH102, PTH103, PTH106
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _CHUNK = 8 << 20
 
 
+@contextmanager
+def _many_open() -> Iterator[None]:
+    """Room for one descriptor a level of a deep tree; commands keep the limit that they know."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@_many_open()
 def size(folder: str) -> int:
-    """Bytes of disk used below `folder`; links are not followed, a file with several names counts once."""
-    total, seen, todo = 0, set(), [folder]
-    while todo:
-        try:
-            entries = os.scandir(todo.pop())
-        except OSError:
-            continue
-        with entries:
-            for entry in entries:
+    """Bytes of disk used below `folder`; links are not followed, a file with several names counts once.
+
+    Folders are entered one by one, each from the one above: a path could be too long for the kernel, or lead elsewhere
+    by the time it is used. A tree deeper than there are descriptors counts as without end.
+    """
+    total, seen, open_folders = 0, set(), []
+    try:
+        open_folders.append([_enter(folder), None])
+        while open_folders:
+            here, below = open_folders[-1]
+            if below is None:
+                below = open_folders[-1][1] = []
+                total += _measure(here, below, seen)
+            if below:
                 try:
-                    info = entry.stat(follow_symlinks=False)
-                except OSError:
+                    open_folders.append([_enter(below.pop(), here), None])
+                except OSError as error:
+                    if error.errno in (errno.EMFILE, errno.ENFILE):
+                        return 1 << 62
+            else:
+                os.close(open_folders.pop()[0])
+        return total
+    finally:
+        for here, _ in open_folders:
+            os.close(here)
+
+
+def _enter(name: str, above: int | None = None) -> int:
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+
+
+def _measure(here: int, below: list[str], seen: set[int]) -> int:
+    """Bytes of the entries of one folder; names of its folders are added to `below`."""
+    total = 0
+    with os.scandir(here) as entries:
+        for entry in entries:
+            try:
+                info = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISDIR(info.st_mode):
+                below.append(entry.name)
+            elif info.st_nlink > 1:
+                if info.st_ino in seen:
                     continue
-                if info.st_nlink > 1 and not stat.S_ISDIR(info.st_mode):
-                    if info.st_ino in seen:
-                        continue
-                    seen.add(info.st_ino)
-                total += info.st_blocks * 512
-                if stat.S_ISDIR(info.st_mode):
-                    todo.append(entry.path)
+                seen.add(info.st_ino)
+            total += info.st_blocks * 512
     return total
 
 
@@ -94,29 +137,50 @@ def _lift(folder: int, top: int, serial: int) -> int:
     return serial
 
 
+@_many_open()
 def copy(source: str, target: str) -> None:
-    """Copy a layer: owners, modes, times, links, hard links, whiteouts (devices 0:0) and overlay's own marks."""
+    """Copy a layer: owners, modes, times, links, hard links, holes, whiteouts (devices 0:0) and overlay's own marks."""
     os.makedirs(target, exist_ok=True)
-    linked: dict[int, str] = {}
-    todo = [(source, target)]
-    folders = []
-    while todo:
-        origin, goal = todo.pop()
-        folders.append((origin, goal))
-        with os.scandir(origin) as entries:
-            for entry in entries:
-                info = entry.stat(follow_symlinks=False)
-                path = f"{goal}/{entry.name}"
-                if stat.S_ISDIR(info.st_mode):
-                    os.mkdir(path, 0o700)
-                    todo.append((entry.path, path))
-                elif info.st_nlink > 1 and info.st_ino in linked:
-                    os.link(linked[info.st_ino], path, follow_symlinks=False)
-                else:
-                    _copy_entry(entry.path, path, info)
-                    linked[info.st_ino] = path
-    for origin, goal in reversed(folders):
-        copy_attributes(origin, goal, os.stat(origin))
+    linked = f"{target}.linked"  # a second name of every file that has several, by its inode
+    os.mkdir(linked, 0o700)
+    open_folders = [(_enter(source), _enter(target), None)]
+    try:
+        while open_folders:
+            origin, goal, below = open_folders.pop()
+            open_folders.append((origin, goal, below if below is not None else _copy_files(origin, goal, linked)))
+            if below := open_folders[-1][2]:
+                name = below.pop()
+                os.mkdir(name, 0o700, dir_fd=goal)
+                open_folders.append((_enter(name, origin), _enter(name, goal), None))
+                continue
+            _copy_marks(origin, goal, os.fstat(origin))
+            os.close(origin)
+            os.close(goal)
+            open_folders.pop()
+    finally:
+        for origin, goal, _ in open_folders:
+            os.close(origin)
+            os.close(goal)
+        remove(linked)
+
+
+def _copy_files(origin: int, goal: int, linked: str) -> list[str]:
+    """Copy what is no folder from one folder to another; the names of the folders."""
+    below = []
+    with os.scandir(origin) as entries:
+        for entry in entries:
+            info = entry.stat(follow_symlinks=False)
+            if stat.S_ISDIR(info.st_mode):
+                below.append(entry.name)
+                continue
+            several = f"{linked}/{info.st_ino}" if info.st_nlink > 1 else ""
+            if several and os.path.lexists(several):
+                os.link(several, entry.name, dst_dir_fd=goal, follow_symlinks=False)
+                continue
+            made = _copy_entry(entry.name, entry.name, info, origin, goal)
+            if several and made:
+                os.link(entry.name, several, src_dir_fd=goal, follow_symlinks=False)
+    return below
 
 
 def copy_any(source: str, target: str) -> None:
@@ -140,38 +204,78 @@ def hide(layer: str, paths: list[str], present: list[str]) -> None:
             os.mknod(place, stat.S_IFCHR, 0)
 
 
-def _copy_entry(origin: str, path: str, info: os.stat_result) -> None:
+def _copy_entry(
+    origin: str, path: str, info: os.stat_result, above: int | None = None, goal: int | None = None
+) -> bool:
+    """Copy one thing that is no folder; False when it is nothing without its process (a socket's name)."""
     kind = stat.S_IFMT(info.st_mode)
-    if kind == stat.S_IFLNK:
-        os.symlink(os.readlink(origin), path)
-        os.chown(path, info.st_uid, info.st_gid, follow_symlinks=False)
-        return
     if kind == stat.S_IFREG:
-        _copy_bytes(origin, path)
+        _copy_file(origin, path, info, above, goal)
+        return True
+    if kind == stat.S_IFLNK:
+        os.symlink(os.readlink(origin, dir_fd=above), path, dir_fd=goal)
     elif kind == stat.S_IFCHR and info.st_rdev == 0:
-        os.mknod(path, stat.S_IFCHR, 0)  # "deleted here"
-        return
+        os.mknod(path, stat.S_IFCHR, 0, dir_fd=goal)  # "deleted here"
+        return True
     elif kind == stat.S_IFIFO:
-        os.mkfifo(path)
+        os.mkfifo(path, 0o600, dir_fd=goal)
     else:
-        return  # a socket's name is nothing without its process
-    copy_attributes(origin, path, info)
+        return False
+    os.chown(path, info.st_uid, info.st_gid, dir_fd=goal, follow_symlinks=False)
+    if kind == stat.S_IFIFO:
+        os.chmod(path, stat.S_IMODE(info.st_mode), dir_fd=goal)
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns), dir_fd=goal, follow_symlinks=False)
+    return True
 
 
-def _copy_bytes(origin: str, path: str) -> None:
-    with open(origin, "rb", buffering=0) as source, open(path, "wb", buffering=0) as target:
+def _copy_file(origin: str, path: str, info: os.stat_result, above: int | None, goal: int | None) -> None:
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    source = os.open(origin, os.O_RDONLY | os.O_NONBLOCK | flags, dir_fd=above)
+    try:
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags, 0o600, dir_fd=goal)
         try:
-            while os.copy_file_range(source.fileno(), target.fileno(), _CHUNK):
-                pass
-        except OSError:  # not on this file system
-            while os.sendfile(target.fileno(), source.fileno(), None, _CHUNK):
-                pass
+            _copy_bytes(source, target)
+            _copy_marks(source, target, info)
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)
+
+
+def _copy_bytes(source: int, target: int) -> None:
+    """The data alone: a hole stays one, or a terabyte of nothing would fill the disk."""
+    length, end = os.fstat(source).st_size, 0
+    os.ftruncate(target, length)
+    while end < length:
+        try:
+            start = os.lseek(source, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole follows
+                return
+            raise
+        end = os.lseek(source, start, os.SEEK_HOLE)
+        os.lseek(target, start, os.SEEK_SET)
+        while start < end:
+            sent = os.sendfile(target, source, start, min(_CHUNK, end - start))
+            if not sent:  # it became shorter
+                return
+            start += sent
 
 
 def copy_attributes(origin: str, path: str, info: os.stat_result) -> None:
-    os.chown(path, info.st_uid, info.st_gid, follow_symlinks=False)
-    for name in os.listxattr(origin, follow_symlinks=False):
+    """Owner, mode, times and overlay's marks of a folder, by path."""
+    source, target = os.open(origin, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), _enter(path)
+    try:
+        _copy_marks(source, target, info)
+    finally:
+        os.close(source)
+        os.close(target)
+
+
+def _copy_marks(source: int, target: int, info: os.stat_result) -> None:
+    os.chown(target, info.st_uid, info.st_gid)
+    for name in os.listxattr(source):
         if name.startswith("user."):
-            os.setxattr(path, name, os.getxattr(origin, name, follow_symlinks=False), follow_symlinks=False)
-    os.chmod(path, stat.S_IMODE(info.st_mode))
-    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+            os.setxattr(target, name, os.getxattr(source, name))
+    os.chmod(target, stat.S_IMODE(info.st_mode))
+    os.utime(target, ns=(info.st_atime_ns, info.st_mtime_ns))
