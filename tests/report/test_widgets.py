@@ -148,3 +148,34 @@ def test_scripts_never_parse_markup_and_load_nothing(path):
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|srcdoc", source)
     assert not re.search(r"https?:|import\s*\(|^import ", source, re.MULTILINE)
     assert "export default { render }" in source
+
+
+def test_widgets_are_static_html_in_a_headless_notebook(run, tmp_path):
+    pytest.importorskip("papermill", reason="the notebook extra is not installed")
+    from workbench.runs.notebooks import run_notebook
+
+    sources = [
+        ["parameters", 'profile: str = "smoke"  # which\nfolder: str = ""  # of a run'],
+        [
+            "",
+            "from workbench.report.pool_table import PoolTable\nfrom workbench.report.progress_view import ProgressView\n"
+            "from workbench.report.trace_viewer import TraceViewer\nfrom workbench.runs import open_run",
+        ],
+        ["", "ProgressView(open_run(folder))"],
+        ["", 'PoolTable([{"task": "<b>x", "status": "active"}])'],
+        ["", 'TraceViewer.of_trial(open_run(folder), "x")'],
+    ]
+    cells = [
+        {"cell_type": "code", "execution_count": None, "metadata": {"tags": [tag]}, "outputs": [], "source": source}
+        for tag, source in sources
+    ]
+    path = tmp_path / "60_widgets.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
+    run.record("trial", {"task": "t", "agent": "oracle", "outcome": "graded", "reward": 1.0}, id="x")
+    folders = []
+    assert run_notebook(path, {"folder": str(run.folder)}, show=print, started=lambda r: folders.append(r.folder)) == 0
+    executed = json.loads((folders[0] / "executed.ipynb").read_text())
+    shown = ["".join(c["outputs"][0]["data"]["text/html"]) for c in executed["cells"][-3:]]
+    assert "<td>trial</td><td>1</td>" in shown[0]
+    assert "&lt;b&gt;x" in shown[1]
+    assert "oracle" in shown[2]
