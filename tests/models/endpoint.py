@@ -33,7 +33,9 @@ class Endpoint:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers.get("content-length", 0))
-                step = endpoint.next(json.loads(self.rfile.read(length)), dict(self.headers))
+                step = endpoint.next(
+                    json.loads(self.rfile.read(length)), {k.lower(): v for k, v in self.headers.items()}
+                )
                 if step == "hang":
                     endpoint.release.wait(30)
                     return

@@ -11,6 +11,7 @@ import random
 import re
 import threading
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,8 @@ def load_litellm() -> ModuleType:
         os.environ.setdefault("LITELLM_TELEMETRY", "False")
         import litellm
 
+        # litellm's own type declarations make pydantic warn a dozen times at the first call
+        warnings.filterwarnings("ignore", message=r"Items? .* ReadOnly", category=UserWarning)
         litellm.telemetry = False
         litellm.suppress_debug_info = True
         return litellm
