@@ -27,7 +27,7 @@ from workbench.statistics import (
 from workbench.tasks import Task
 from workbench.trials import Trial
 from workbench.trials.batch import InfraBroken, Job, run_trials
-from workbench.trials.run import Recorder, run_trial
+from workbench.trials.run import Recorder, run_trial, write_down
 
 ReasonKind = Literal["too-hard", "too-easy", "no-spread", "too-few"]
 HINT_CHARACTERS = 6000  # of the reference solution shown in the diagnostic rollout
@@ -128,7 +128,7 @@ def calibrate(
         trial = run_trial(hinted, agent, backend, budget=calibration.budget, admitted=True, cancel=cancel)
         result = replace(result, diagnostic=trial)
         if run is not None:
-            run.record("diagnostic", trial.to_row())
+            write_down(trial, run, "diagnostic")
     return result
 
 

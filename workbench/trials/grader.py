@@ -60,6 +60,7 @@ _NO_NETWORK = re.compile(
     r"Temporary failure (in name resolution|resolving)|Could not resolve|Name or service not known|Network is unreachable"
     r"|NewConnectionError|getaddrinfo|Failed to establish a new connection|dns error|No matching distribution found"
 )
+_NO_TESTS = re.compile(r"collected no test|no tests ran|collected 0 items\s*$", re.MULTILINE)
 _SHELL = ["/bin/bash", "--noprofile", "--norc", "-c"]
 _TAIL = 4000  # characters of the verifier's output kept in a grade's message
 
@@ -199,5 +200,4 @@ def _agrees(tests: Mapping[str, str], reward: float) -> bool:
 
 
 def _collected_nothing(output: str) -> bool:
-    tail = output[-_TAIL:]
-    return any(text in tail for text in ("collected no test", "no tests ran", "collected 0 items"))
+    return bool(_NO_TESTS.search(output[-_TAIL:]))

@@ -92,17 +92,16 @@ def run_trial(
     return trial
 
 
-def write_down(trial: Trial, run: Recorder) -> None:
+def write_down(trial: Trial, run: Recorder, kind: str = "trial") -> None:
     """The row to the journal; turns and the verifier's words to `traces/<trial id>.json`, written first, so that a
     trial in the journal has its trace."""
+    row = trial.to_row()
     if any(episode.turns for episode in trial.episodes):
         from workbench.runs.folder import write_json
 
         episodes = [episode.to_json() for episode in trial.episodes]
-        write_json(
-            run.path("traces", f"{trial.id}.json"), {**trial.to_row(), "episodes": episodes, "steps": trial.steps}
-        )
-    run.record("trial", trial.to_row())
+        write_json(run.path("traces", f"{trial.id}.json"), {**row, "episodes": episodes, "steps": trial.steps})
+    run.record(kind, row)
 
 
 def _live_through(
