@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,9 +27,7 @@ class FolderSandbox:
     def exec(self, command, *, cwd=None, env=None, user=None, timeout=None, stdin=None) -> ExecResult:
         self.calls.append(command)
         argv = ["bash", "-c", command] if isinstance(command, str) else list(command)
-        argv = [
-            a.replace("/solution", str(self.root / "solution")).replace("/app", str(self.root / "app")) for a in argv
-        ]
+        argv = [re.sub(r"(?<![\w./-])/(app|solution)\b", rf"{self.root}/\1", a) for a in argv]
         started = time.monotonic()
         process = subprocess.Popen(
             argv,

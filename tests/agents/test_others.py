@@ -33,7 +33,7 @@ def oracle(task, sandbox, budget=Budget(), **options):
 
 
 def test_oracle_runs_the_solution_with_its_files_and_removes_it(tmp_path, sandbox):
-    task = task_with(tmp_path, "cat /solution/data.txt > out.txt; echo said; exit 3")
+    task = task_with(tmp_path, 'cat "$(dirname "$0")/data.txt" > out.txt; echo said; exit 3')
     episode = oracle(task, sandbox)
     assert (sandbox.root / "app/out.txt").read_text() == "from the solution folder"
     assert not (sandbox.root / "solution").exists()

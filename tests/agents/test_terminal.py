@@ -46,7 +46,7 @@ def test_an_episode_from_instruction_to_submission(sandbox):
     )
     first, last = episode.turns
     assert (first.command, first.exit_code) == ("echo hello > a.txt; cat a.txt; echo oops >&2; exit 3", 3)
-    assert first.observation == "[exit code 3]\nhello\n\noops"
+    assert first.observation == "[exit code 3]\nhello\noops"
     assert (last.command, last.observation, last.exit_code) == (None, "", None)
     messages = model.calls[1][0]
     assert [m["role"] for m in messages] == ["system", "user", "assistant", "user"]
