@@ -25,7 +25,7 @@ def to_atif(episode: Episode, *, session_id: str = "") -> dict[str, Any]:
     if episode.system:
         steps.append({"source": "system", "message": episode.system})
     steps.append({"source": "user", "message": episode.instruction})
-    steps += [_agent_step(turn, bool(episode.model)) for turn in episode.turns]
+    steps += [agent_step(turn, bool(episode.model)) for turn in episode.turns]
     costs = [t.usd for t in episode.turns]
     return {
         "schema_version": SCHEMA,
@@ -70,7 +70,8 @@ def from_atif(data: dict[str, Any]) -> Episode:
     )
 
 
-def _agent_step(turn: Turn, with_model: bool) -> dict[str, Any]:
+def agent_step(turn: Turn, with_model: bool) -> dict[str, Any]:
+    """One turn as an ATIF step, but for its number. with_model: whether a model answered."""
     step: dict[str, Any] = {"source": "agent", "message": turn.text, "llm_call_count": int(with_model)}
     call = f"call-{turn.index}"
     if turn.command is not None:
