@@ -121,7 +121,7 @@ TWO_STEPS = {
         ("instruction.md", INSTRUCTION), ("tests/test.sh", SHELL_TESTS + WRITE), ("solution/solve.sh", SOLVE))},
 }  # fmt: skip
 DEEP = """python3 -c "import os
-for i in range(3000):
+for i in range(500):
     os.mkdir('d' * 20); os.chdir('d' * 20)
 %s" """
 REST = SOLVE.partition("\n")[2]  # what earns everything: run by an attack that got what it should not get

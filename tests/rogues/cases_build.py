@@ -56,9 +56,9 @@ CASES = [
         {"environment/Dockerfile": DOCKERFILE + "COPY ../../../../../../etc/shadow /app/\n"}, stage="build", reasons=("build",), message="line 4",
     ),
     TaskCase(
-        "workdir-is-host", "WORKDIR and COPY through a link that a RUN line made", "ours",
+        "copy-through-proc", "sound, but it copies through a link to /proc/1/root: that is the sandbox's own root, and nothing reaches the host", "ours",
         {"environment/Dockerfile": DOCKERFILE + "RUN ln -s /proc/1/root/tmp /app/out\nCOPY numbers.txt /app/out/rogue-escape.txt\n"},
-        stage="build", reasons=("build",),
+        stage="admitted", rewards={"oracle": 1.0, "noop": 0.0},
     ),
     TaskCase(
         "dockerfile-nonsense", "a Dockerfile that is prose", "ours",

@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 
 from .builders import (
+    SHELL_TESTS,
     SOLVE,
+    WRITE,
     Fifo,
     Folder,
     Link,
@@ -104,6 +106,10 @@ CASES = [
         {"solution/solve.sh": Mode(SOLVE, 0o644)}, reasons=("not-executable",), message="chmod",
     ),
     TaskCase("no-test-sh", "no tests/test.sh", "Repo2RLEnv#100", {"tests/test.sh": None}, reasons=("missing-file",), message="test.sh"),
+    TaskCase(
+        "test-sh-crlf", "test.sh with Windows line ends: no such interpreter", "ours",
+        {"tests/test.sh": (SHELL_TESTS + WRITE).replace("\n", "\r\n")}, reasons=("lint",), message="dos2unix",
+    ),
     TaskCase(
         "no-dockerfile", "an environment without a Dockerfile", "Repo2RLEnv#100", {"environment/Dockerfile": None},
         reasons=("missing-file",), message="Dockerfile",

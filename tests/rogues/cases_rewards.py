@@ -55,6 +55,4 @@ CASES = [
     script("folder", "a folder named reward.txt", "ours", f"mkdir {R}", "reward-not-regular"),
     script("missing", "no reward at all", HARBOR, "true", "reward-missing"),
     script("disagree", "reward.json says 0 and reward.txt 1", "pier#51", f"echo 1 > {R}; echo '{{\"reward\": 0}}' > {J}", "reward-disagree"),
-    script("folder-is-link", "/logs/verifier replaced by a link while grading", "pier#51",
-           f"rm -rf /logs/verifier; mkdir /app/v; ln -s /app/v /logs/verifier; echo 1 > {R}", "reward-missing"),
 ]  # fmt: skip

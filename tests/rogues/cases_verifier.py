@@ -92,10 +92,6 @@ CASES = [
         reasons=("oracle-fails",), rewards={"oracle": 0.0},
     ),
     TaskCase(
-        "test-sh-crlf", "test.sh with Windows line ends: no such interpreter", "ours", {"tests/test.sh": verifier(WRITE).replace("\n", "\r\n")},
-        stage="oracle", reasons=("verifier-crash",),
-    ),
-    TaskCase(
         "verifier-crashes", "a verifier that ends before it says anything", "rllm PR #710", graded("exit 1"), stage="oracle", reasons=("verifier-crash",),
     ),
     TaskCase(
@@ -138,6 +134,11 @@ CASES = [
     TaskCase(
         "verifier-escapes", "sound, with terminal escape codes, NULs and bytes that are no text in the verifier's output", "ours",
         graded(WRITE + "printf '\\033[2J\\033]0;owned\\007\\0\\377'"), stage="admitted", rewards=SOUND,
+    ),
+    TaskCase(
+        "verifier-escapes-refused", "the same, and a solution that does nothing: the reason quotes the output, with every control character spelled out", "ours",
+        {**graded(WRITE + "printf '\\033[2J\\033]0;owned\\007\\0\\377\\r'"), "solution/solve.sh": "#!/bin/bash\nprintf '\\033c'\n"}, stage="oracle",
+        reasons=("oracle-fails",), message="\\x1b[2J\\x1b]0;owned\\x07",
     ),
     TaskCase(
         "verifier-reads-solution", "a verifier that needs the solution beside it", "OpenEnv PR #972",

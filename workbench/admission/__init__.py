@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from workbench.trials import Trial
+from workbench.trials import Trial, plain
 
 Stage = Literal["files", "build", "oracle", "noop", "repeat", "contamination", "review", "calibration", "admitted"]
 
@@ -22,6 +22,9 @@ class Reason:
     kind: str
     message: str
     stage: Stage
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", plain(self.message))  # it may quote what a sandbox printed
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,11 @@ from workbench.traces import Episode
 Outcome = Literal["graded", "policy", "task", "infra"]
 
 
+def plain(text: str) -> str:
+    """Words from a sandbox as they may go to a terminal: control characters but newline and tab are spelled out."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
 @dataclass(frozen=True)
 class Grade:
     """What a verifier said. reward: None when it said nothing usable; then `fault` names why.

@@ -17,7 +17,7 @@ from workbench.models import ContextFull
 from workbench.sandboxes import Backend, Limits, Sandbox
 from workbench.tasks import Step, Task, load_task
 from workbench.traces import Episode
-from workbench.trials import Grade, Trial
+from workbench.trials import Grade, Trial, plain
 from workbench.trials.grader import grade
 from workbench.trials.outcomes import Cancelled, Judgement, judge_error, judge_grades, passed
 from workbench.trials.setting import (
@@ -196,7 +196,7 @@ def _trial(
         reward=verdict.reward,
         passed=passed(life.grades, verdict.reward, len(task.steps) if loaded else 0),
         reason=verdict.reason,
-        message=verdict.message,
+        message=plain(verdict.message),
         submitted=last.submitted if last else False,
         ended_by=last.ended_by if last else "error",
         steps=tuple(life.grades),
