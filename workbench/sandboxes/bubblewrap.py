@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import threading
@@ -23,7 +24,6 @@ from workbench.sandboxes import (
     masks,
     state_dir,
 )
-from workbench.sandboxes import cgroups as cg
 from workbench.sandboxes.layers import Host, Store, give_away, mapped_range
 from workbench.sandboxes.sandbox import BubblewrapSandbox, Stack
 from workbench.sandboxes.slots import Pool, Slot
@@ -37,11 +37,12 @@ class Bubblewrap:
     name = "bubblewrap"
 
     def __init__(self, *, idle_slots: int = 8):
-        self.host = Host(state_dir())
+        self.host = Host.open(state_dir())
         self.store = Store(self.host)
-        self.hierarchy = cg.find(f"workbench-{self.host.name}")
-        self.host.record(list(dict.fromkeys(self.hierarchy.folders.values())) if self.hierarchy else [])
-        self.pool = Pool(self.host, self.hierarchy, keep=idle_slots)
+        self.hierarchy = self.host.hierarchy
+        self.pool = Pool(self.host, keep=idle_slots)
+        self.closed = False
+        atexit.register(self.close)
         self.lock = threading.Lock()
         self.bwrap: str | None = None
         self.first_uid, self.uids = mapped_range()
@@ -223,9 +224,12 @@ class Bubblewrap:
         return leftovers.clean(self.host)
 
     def close(self) -> None:
-        """End every sandbox and idle slot of this object, and remove this process's folder. Also done at exit."""
-        self.pool.close()
-        self.host.leave()
+        """End every sandbox and idle slot of this object; the last one of a process removes its folder. Done at exit."""
+        if not self.closed:
+            self.closed = True
+            atexit.unregister(self.close)
+            self.pool.close()
+            self.host.close()
 
     def __enter__(self) -> Bubblewrap:
         return self

@@ -9,10 +9,12 @@ import fcntl
 import itertools
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from workbench.sandboxes import cgroups as cg
 from workbench.sandboxes.warden import trees
 
 
@@ -60,13 +62,19 @@ def give_away(folder: Path) -> None:
                     os.chmod(name, mode & 0o7777)  # chown clears these
 
 
-class Host:
-    """The folder of this process: `hosts/PID-STARTTIME`, found by `clean` when the process is dead."""
+_OPEN: dict[tuple[Path, int], Host] = {}
+_GUARD = threading.Lock()
 
-    def __init__(self, state: Path, label: str = ""):
-        self.state = state
+
+class Host:
+    """This process's own: the folder `hosts/PID-STARTTIME`, found by `clean` when the process is dead, and its control
+    groups. All back ends of one process share it; the last one that closes removes it."""
+
+    def __init__(self, state: Path):
+        self.state, self.users, self.pid = state, 0, os.getpid()
         self.name = f"{os.getpid()}-{start_time(os.getpid())}"
         self.numbers = itertools.count(1)
+        self.hierarchy: cg.Hierarchy | None = None
         for folder in (state, state / "hosts", state / "layers", state / "locks"):
             folder.mkdir(parents=True, exist_ok=True)
             if folder.stat().st_uid == os.geteuid():
@@ -74,6 +82,28 @@ class Host:
         self.folder = state / "hosts" / self.name
         self.folder.mkdir(exist_ok=True)
         self.folder.chmod(0o711)
+
+    @staticmethod
+    def open(state: Path) -> Host:
+        with _GUARD:
+            key = (state, os.getpid())
+            if key not in _OPEN:
+                host = _OPEN[key] = Host(state)
+                host.hierarchy = cg.find(f"workbench-{host.name}")
+                host.record(list(dict.fromkeys(host.hierarchy.folders.values())) if host.hierarchy else [])
+            _OPEN[key].users += 1
+            return _OPEN[key]
+
+    def close(self) -> None:
+        with _GUARD:
+            self.users -= 1
+            if self.users or self.pid != os.getpid():
+                return
+            _OPEN.pop((self.state, self.pid), None)
+            if self.hierarchy:
+                self.hierarchy.remove()
+            with contextlib.suppress(OSError):
+                trees.remove(str(self.folder))
 
     def record(self, cgroups: list[Path]) -> None:
         """What `clean` must look for when this process died: its groups (its folder says the rest)."""
@@ -99,11 +129,6 @@ class Host:
     def remove(self, folder: Path) -> None:
         trees.remove(str(folder))
         (self.folder / f"{folder.name}.label").unlink(missing_ok=True)
-
-    def leave(self) -> None:
-        """Remove this process's folder (its sandboxes are stopped by now)."""
-        with contextlib.suppress(OSError):
-            trees.remove(str(self.folder))
 
 
 class Store:

@@ -57,8 +57,9 @@ def _dead(folder: Path) -> bool:
 
 def _remove(folder: Path) -> list[str]:
     removed = [f"process {pid} (warden of dead host {folder.name})" for pid in _end_wardens(folder.name)]
-    for group in (_record(folder) or {}).get("cgroups", []):
-        removed += _remove_groups(Path(group))
+    for group in map(Path, (_record(folder) or {}).get("cgroups", [])):
+        if group.name == f"workbench-{folder.name}":  # never another host's, whatever the record says
+            removed += _remove_groups(group)
     boxes = [path.name for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
     with contextlib.suppress(FileNotFoundError):  # another process cleans at the same time
         trees.remove(str(folder))

@@ -6,8 +6,6 @@ controller), so that a sandbox starts in the time of a few mounts. Slots are use
 
 from __future__ import annotations
 
-import atexit
-import itertools
 import os
 import socket
 import subprocess
@@ -135,14 +133,12 @@ class Slot:
 class Pool:
     """Slots of this process, idle and used. Thread-safe."""
 
-    def __init__(self, host: Host, hierarchy: cg.Hierarchy | None, keep: int = 8):
-        self.host, self.hierarchy, self.keep = host, hierarchy, keep
+    def __init__(self, host: Host, keep: int = 8):
+        self.host, self.keep = host, keep
         self.idle: list[Slot] = []
         self.used: set[Slot] = set()
         self.lock = threading.Lock()
-        self.numbers = itertools.count()
         self.owner = os.getpid()
-        atexit.register(self.close)
 
     def take(self, join: Sequence[int] = ()) -> Slot:
         while True:
@@ -158,7 +154,10 @@ class Pool:
             return slot
 
     def fresh(self, join: Sequence[int] = ()) -> Slot:
-        group = self.hierarchy.group(f"slot-{next(self.numbers)}") if self.hierarchy else None
+        if self.owner != os.getpid():
+            raise SandboxError("this back end was made before the process forked: make one in this process")
+        hierarchy = self.host.hierarchy
+        group = hierarchy.group(f"slot-{next(self.host.numbers)}") if hierarchy else None
         return Slot(self.host, group, join)
 
     def warm(self, count: int) -> None:
@@ -188,5 +187,3 @@ class Pool:
             while slot.process.poll() is None and time.monotonic() < until:
                 time.sleep(0.002)
             slot.close()
-        if self.hierarchy:
-            self.hierarchy.remove()
