@@ -134,8 +134,8 @@ for side in SIDES:
         path = TREES / side / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(conf(rows), encoding="utf-8")
-    for file, entries in lists[side].items():
-        rows = [*entries, *R.sample(sorted(entries), len(entries) // 5), *[""] * 2]
+    for file, entries in sorted(lists[side].items()):
+        rows = [*sorted(entries), *R.sample(sorted(entries), len(entries) // 5), *[""] * 2]
         rows = sorted(rows, key=lambda _: R.random())
         path = TREES / side / file
         path.parent.mkdir(parents=True, exist_ok=True)
