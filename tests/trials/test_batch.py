@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from workbench.agents import Budget
 from workbench.sandboxes import SandboxError
 from workbench.trials.batch import RETRIES, InfraBroken, Job, run_trials
 
@@ -80,8 +79,8 @@ def test_a_callback_that_fails_ends_the_batch(tmp_path, backend):
         run_trials([Job(task, Commands(A), backend) for _ in range(4)], on_trial=fail)
 
 
-def test_an_interrupt_leaves_no_sandbox_and_starts_none(tmp_path, backend):
-    task = make(tmp_path / "t")
+def test_an_interrupt_ends_running_commands_and_leaves_no_sandbox(tmp_path, backend):
+    task = make(tmp_path / "t", agent=60)
     counting = Counting(backend)
     running = threading.Event()
 
@@ -89,9 +88,8 @@ def test_an_interrupt_leaves_no_sandbox_and_starts_none(tmp_path, backend):
         running.wait(10)
         raise KeyboardInterrupt
 
-    budget = Budget(command_seconds=2)
-    long = Commands(lambda sandbox: running.set(), *["sleep 60"] * 20)
-    jobs = [Job(task, agent, counting, budget) for agent in (Commands(interrupt), long, *[Commands("sleep 60")] * 9)]
+    long = Commands(lambda sandbox: running.set(), "sleep 60")
+    jobs = [Job(task, agent, counting) for agent in (Commands(interrupt), long, *[Commands("sleep 60")] * 9)]
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run_trials(jobs, workers=2)
