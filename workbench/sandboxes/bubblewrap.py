@@ -101,8 +101,7 @@ class Bubblewrap:
         slot = self.pool.take(join)
         folder = None
         try:
-            if slot.cgroup:
-                slot.cgroup.apply(limits)
+            slot.begin(limits)
             folder = self.host.new_folder("box", label)
             mode = "joined" if join else "host" if network.mode == "public" else "none"
             sent, fds = self._mounts(slot, mounts, verifier, len(join[1:]))

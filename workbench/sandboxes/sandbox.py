@@ -247,7 +247,7 @@ class _Run:
             self.status = answer["ended"]
             return
         asked, self.asked = self.asked, ""
-        Slot.checked(answer, [])
+        self.slot.checked(answer, [])
         if asked == "usage" and self.status is None:
             self._judge(answer)
 

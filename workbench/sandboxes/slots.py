@@ -6,6 +6,7 @@ controller), so that a sandbox starts in the time of a few mounts. Slots are use
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -15,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from workbench.sandboxes import SandboxError
+from workbench.sandboxes import Limits, SandboxError, SandboxOverrun
 from workbench.sandboxes import cgroups as cg
 from workbench.sandboxes.layers import Host, mapped_range
 from workbench.sandboxes.warden import linux, wire
@@ -36,7 +37,7 @@ class Slot:
 
     def __init__(self, host: Host, cgroup: cg.Group | None, join: Sequence[int] = ()):
         self.link, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.cgroup, self.user_namespace, self.broken = cgroup, -1, False
+        self.cgroup, self.user_namespace, self.broken, self.memory_kills = cgroup, -1, False, 0
         self.joined = bool(join)  # it lives in another sandbox's user namespace, and ends with its own sandbox
         try:
             self.process = subprocess.Popen(
@@ -89,7 +90,7 @@ class Slot:
             wire.send(self.link, message, list(fds))
         except OSError as error:
             self.broken = True
-            raise SandboxError(f"the sandbox's warden (pid {self.process.pid}) is gone: {error}") from error
+            raise self.failure(f"the sandbox's warden (pid {self.process.pid}) is gone: {error}") from error
 
     def receive(self, seconds: float = CALL_SECONDS) -> tuple[dict, list[int]]:
         self.link.settimeout(seconds)
@@ -100,7 +101,7 @@ class Slot:
             raise SandboxError(f"the sandbox's warden did not answer within {seconds:g} s") from None
         if answer is None:
             self.broken = True
-            raise SandboxError(f"the sandbox's warden (pid {self.process.pid}) is gone")
+            raise self.failure(f"the sandbox's warden (pid {self.process.pid}) is gone")
         return answer
 
     def call(self, op: str, fds: Sequence[int] = (), *, seconds: float = CALL_SECONDS, **request: object):
@@ -108,12 +109,27 @@ class Slot:
         self.send({"op": op, **request}, fds)
         return self.checked(*self.receive(seconds))
 
-    @staticmethod
-    def checked(answer: dict, fds: list[int]) -> tuple[dict, list[int]]:
+    def checked(self, answer: dict, fds: list[int]) -> tuple[dict, list[int]]:
         if "error" in answer:
             name, _, text = answer["error"].partition(": ")
-            raise _ERRORS.get(name, SandboxError)(text if name in _ERRORS else answer["error"])
+            if name in _ERRORS:
+                raise _ERRORS[name](text)
+            out_of_memory = answer.get("errno") == errno.ENOMEM  # so says a fork whose first process is dead, too
+            raise self.failure(answer["error"]) if out_of_memory else SandboxError(answer["error"])
         return answer, fds
+
+    def begin(self, limits: Limits) -> None:
+        """The limits of the next sandbox."""
+        if self.cgroup:
+            self.cgroup.apply(limits)
+            self.memory_kills = self.cgroup.counters()[0]
+
+    def failure(self, text: str) -> SandboxError:
+        """The warden shares its sandbox's memory (a group of its own would cost each command 10 ms): when the kernel has
+        killed for memory since the sandbox began, that is why it died."""
+        if self.cgroup and self.cgroup.counters()[0] > self.memory_kills:
+            return SandboxOverrun(f"{text}: the commands in the sandbox used up its memory")
+        return SandboxError(text)
 
     def close(self) -> None:
         """End the warden; it removes its sandbox when it sees the socket end."""

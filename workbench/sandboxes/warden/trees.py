@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import resource
 import stat
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _CHUNK = 8 << 20
+_LEVELS = 500  # descriptors that removing a tree may hold
 
 
 @contextmanager
@@ -92,49 +94,64 @@ def remove(folder: str, *, keep_top: bool = False) -> None:
 
 
 def _empty(top: int) -> None:
-    serial = 0
+    serial = itertools.count()
     while names := os.listdir(top):
-        for name in names:
-            try:
-                os.unlink(name, dir_fd=top)
-                continue
-            except FileNotFoundError:  # somebody else removes it too
-                continue
-            except (IsADirectoryError, PermissionError):  # a folder: what unlink says depends on the file system
-                pass
-            try:
-                os.rmdir(name, dir_fd=top)
-                continue
-            except OSError:
-                pass
-            os.chmod(name, 0o700, dir_fd=top)
-            folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
-            try:
-                serial = _lift(folder, top, serial)
-            finally:
-                os.close(folder)
+        _drop(names, top, serial)
+        if os.listdir(top) == names:
+            raise OSError(errno.ENOTEMPTY, "some files cannot be removed", names[0])
 
 
-def _lift(folder: int, top: int, serial: int) -> int:
-    """Empty `folder`: files are unlinked, folders renamed into `top`, where the caller meets them again."""
-    for name in os.listdir(folder):
-        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if not stat.S_ISDIR(info.st_mode):
-            os.unlink(name, dir_fd=folder)
+def _drop(names: list[str], top: int, serial: Iterator[int]) -> None:
+    """Remove entries of `top`, depth first through open folders; what lies deeper than _LEVELS is moved up into `top`
+    (renames across folders are slow), where the caller meets it again."""
+    stack = [(os.dup(top), list(names), "")]
+    while stack:
+        here, left, own = stack[-1]
+        if not left:
+            os.close(here)
+            stack.pop()
+            if stack:
+                _gone(own, stack[-1][0])
             continue
+        name = left.pop()
+        if _gone(name, here):
+            continue
+        os.chmod(name, 0o700, dir_fd=here)
+        folder = _enter(name, here)
+        if len(stack) < _LEVELS:
+            stack.append((folder, os.listdir(folder), name))
+            continue
+        for below in os.listdir(folder):
+            if not _gone(below, folder):
+                os.chmod(below, 0o700, dir_fd=folder)  # to move a folder its own .. is written
+                os.rename(below, _unused(top, serial), src_dir_fd=folder, dst_dir_fd=top)
+        os.close(folder)
+        _gone(name, here)
+
+
+def _gone(name: str, folder: int) -> bool:
+    """Remove a file or an empty folder; False for a folder that holds something."""
+    try:
+        os.unlink(name, dir_fd=folder)
+        return True
+    except FileNotFoundError:  # somebody else removes it too
+        return True
+    except (IsADirectoryError, PermissionError):  # a folder: what unlink says depends on the file system
+        pass
+    try:
+        os.rmdir(name, dir_fd=folder)
+    except OSError:
+        return False
+    return True
+
+
+def _unused(top: int, serial: Iterator[int]) -> str:
+    while True:
+        name = f".lifted-{next(serial)}"
         try:
-            os.rmdir(name, dir_fd=folder)
-        except OSError:
-            os.chmod(name, 0o700, dir_fd=folder)
-            while True:
-                serial += 1
-                try:
-                    os.rename(name, f".lifted-{serial}", src_dir_fd=folder, dst_dir_fd=top)
-                    break
-                except OSError:
-                    if serial > 1 << 30:
-                        raise
-    return serial
+            os.stat(name, dir_fd=top, follow_symlinks=False)
+        except FileNotFoundError:
+            return name
 
 
 @_many_open()
