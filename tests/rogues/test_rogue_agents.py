@@ -54,7 +54,7 @@ def test_agent_gets_what_its_work_is_worth(case, trials):
     seen = f"{trial.outcome} {trial.reason} {trial.reward} {trial.ended_by}: {trial.message[:1500]} {[g.stdout[-800:] for g in trial.steps]}"
     assert trial.outcome in case.outcome.split("|"), seen
     assert trial.reason in case.reason.split("|"), seen
-    assert trial.ended_by == case.ended_by, seen
+    assert trial.ended_by in case.ended_by.split("|"), seen
     assert trial.reward is not None, seen  # no agent leaves its group
     assert trial.reward <= 0.25, seen
     if case.reward is not None:

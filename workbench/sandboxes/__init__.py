@@ -130,6 +130,11 @@ class SandboxError(RuntimeError):
     """The sandbox itself failed (an `infra` outcome): could not start, died, lost its host, disk full outside."""
 
 
+class SandboxOverrun(SandboxError):
+    """What ran in the sandbox used up its memory so far that the sandbox itself died: not the host's failure, but the
+    doing of whoever's commands ran there."""
+
+
 class BuildError(ValueError):
     """The environment cannot be built (a `task` fault): says file, line, instruction, and what to do."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from workbench.models import BudgetExceeded, ContextFull, ModelError
-from workbench.sandboxes import BuildError, SandboxError, Unsupported
+from workbench.sandboxes import BuildError, SandboxError, SandboxOverrun, Unsupported
 from workbench.tasks import TaskError
 from workbench.trials import Grade, Outcome
 
@@ -63,6 +63,10 @@ def judge_error(error: BaseException, *, admitted: bool = False) -> Judgement:
             return Judgement("task", None, error.kind, text)
         case TaskError():
             return Judgement("task", None, "files", text)
+        case SandboxOverrun() if admitted:
+            return Judgement("policy", 0.0, "sandbox-memory", text)
+        case SandboxOverrun():
+            return Judgement("task", None, "sandbox-memory", text)
         case SandboxError():
             return Judgement("infra", None, "sandbox", text)
     where = "".join(traceback.format_exception(error))[-4000:]

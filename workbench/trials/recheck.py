@@ -55,7 +55,7 @@ def recheck(
 def settle(trial: Trial, found: Recheck) -> Trial:
     """A trial in the light of a recheck of its task: what was charged to the policy because the grader broke becomes
     `task` when the task is broken. All else stays."""
-    faulty = trial.reason == "step-setup" or any(grade.reward is None for grade in trial.steps)
+    faulty = trial.reason in ("step-setup", "sandbox-memory") or any(grade.reward is None for grade in trial.steps)
     broke_grader = trial.outcome == "policy" and faulty
     if not broke_grader or found.verdict != "broken":
         return trial

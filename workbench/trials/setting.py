@@ -37,6 +37,8 @@ def prepare(task: Task, backend: Backend) -> Setting:
     """Build every image of a task (cached by the back end, so that trials need not wait). Raises BuildError."""
     config = task.config.get("environment") or {}
     agent = _build(task, backend, task.environment, config.get("docker_image"), verifier=False)
+    if workdir := config.get("workdir"):  # before the image's own, as in Harbor
+        agent = replace(agent, workdir=str(workdir))
     if user := (task.config.get("agent") or {}).get("user"):
         agent = replace(agent, user=str(user))
     choices = [_verifier_image(task, backend, index, agent) for index in range(len(task.steps))]
