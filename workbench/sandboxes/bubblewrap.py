@@ -27,6 +27,7 @@ from workbench.sandboxes import (
 from workbench.sandboxes.layers import Host, Store, give_away, mapped_range
 from workbench.sandboxes.sandbox import BubblewrapSandbox, Stack
 from workbench.sandboxes.slots import Pool, Slot
+from workbench.sandboxes.warden import linux
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _VERIFIER = "/opt/verifier"
@@ -104,7 +105,7 @@ class Bubblewrap:
             slot.begin(limits)
             folder = self.host.new_folder("box", label)
             mode = "joined" if join else "host" if network.mode == "public" else "none"
-            sent, fds = self._mounts(slot, mounts, verifier, len(join[1:]))
+            sent, fds = self._mounts(slot, mounts, verifier, len(join[1:]), folder)
             request = {
                 "folder": self.host.relative(folder), "bwrap": self._bwrap(), "network": mode,
                 "root": self._existing(self._root_layers(whole, stack, trusted_system), "root"),
@@ -146,7 +147,9 @@ class Bubblewrap:
             whole["PATH"] = f"{_VERIFIER}/bin:{whole.get('PATH', _PATH)}"
         return whole
 
-    def _mounts(self, slot: Slot, mounts: Sequence[Mount], verifier: bool, shift: int) -> tuple[list[dict], list[int]]:
+    def _mounts(
+        self, slot: Slot, mounts: Sequence[Mount], verifier: bool, shift: int, folder: Path
+    ) -> tuple[list[dict], list[int]]:
         sent, fds = [], []
         if verifier:
             sent.append(
@@ -157,19 +160,23 @@ class Bubblewrap:
             entry = {"fd": None, "source": str(source), "target": mount.target, "writable": mount.writable}
             if os.geteuid() == 0:
                 entry["fd"] = shift + len(fds)
-                fds.append(self._tree(slot, source, mount.writable))
+                fds.append(self._tree(slot, source, mount.writable, folder))
             sent.append(entry)
         return sent, fds
 
-    def _tree(self, slot: Slot, source: Path, writable: bool) -> int:
-        from workbench.sandboxes.warden import linux
-
+    def _tree(self, slot: Slot, source: Path, writable: bool, folder: Path) -> int:
+        """Root's part of a mount: a detached tree that the warden attaches. What is written to a writable one belongs to
+        the sandbox's root, who is nobody here (so it can leave no program that runs as root)."""
         if writable:
             os.chown(source, self.first_uid, self.first_uid)
-        else:
-            tree = slot.shown_tree(source)
-            if tree is not None:
-                return tree
+        elif (tree := slot.shown_tree(source)) is not None:
+            return tree
+        else:  # this file system cannot show other owners: give the sandbox a copy
+            copy = folder / "mounts" / f"{next(self.host.numbers)}-{source.name}"
+            copy.parent.mkdir(exist_ok=True)
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, copy)
+            give_away(copy.parent)
+            source = copy
         tree = linux.clone_tree(str(source))
         linux.protect_tree(tree, read_only=not writable)
         return tree

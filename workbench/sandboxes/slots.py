@@ -26,6 +26,10 @@ _SPAWN_SECONDS = 30.0
 _WARDEN = Path(__file__).with_name("warden")
 # Some Pythons (clusters' modules, relocated ones) find their own library only by this.
 _LOADER = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+_FORBIDDEN = (
+    "Bubblewrap sandboxes need user namespaces, and a /proc without masks (a container: --security-opt systempaths=unconfined "
+    "seccomp=unconfined; Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0), or take the docker back end"
+)
 _ERRORS: dict[str, type[Exception]] = {
     "FileNotFoundError": FileNotFoundError, "NotADirectoryError": FileNotFoundError, "ValueError": ValueError,
     "IsADirectoryError": IsADirectoryError,
@@ -60,7 +64,7 @@ class Slot:
         first, count = mapped_range()
         kind = "joined" if join else "host" if os.geteuid() == 0 else "self"
         self.send({"map": kind, "state": str(state)}, join[:1])
-        self.receive(_SPAWN_SECONDS)
+        self._admitted()
         self.user_namespace = os.open(f"/proc/{self.process.pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
         trees: list[int] = []
         if os.geteuid() == 0:
@@ -72,7 +76,12 @@ class Slot:
             trees += [tree] if tree is not None else []
         self.send({"mapped": True}, trees)
         wire.close(trees)
-        self.receive(_SPAWN_SECONDS)
+        self._admitted()
+
+    def _admitted(self) -> None:
+        answer, _ = self.receive(_SPAWN_SECONDS)
+        if "error" in answer:
+            raise SandboxError(f"{answer['error']}. {_FORBIDDEN}")
 
     def shown_tree(self, source: Path) -> int | None:
         """Root only: a detached, read-only mount of `source` whose owners look inside as they do here; None where the

@@ -165,6 +165,8 @@ def main() -> None:
         warden.serve()
     except ConnectionError:
         pass
+    except OSError as error:  # before the first sandbox: this machine forbids something that is needed
+        wire.send(link, {"error": f"OSError: {error}"}, [])
     finally:
         warden.on_destroy(fds=[])
 

@@ -1,7 +1,7 @@
 """Folders full of hostile names, from outside the sandbox: measure, copy as a layer, remove."""
 
 # Names from hostile trees stay strings, and go to the kernel with descriptors.
-# ruff: noqa: PTH120, PTH102, PTH103, PTH106
+# ruff: noqa: PTH208, PTH120, PTH102, PTH103, PTH106
 from __future__ import annotations
 
 import errno
