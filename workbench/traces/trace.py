@@ -7,10 +7,12 @@ any agent. Everything is text: images and audio stay in `extra` as the source re
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+_EDITOR = re.compile(r"edit|str_replace|notebook|memory", re.I)
 Source = Literal["system", "user", "agent"]
 
 
@@ -33,7 +35,9 @@ class ToolCall:
         return value if isinstance(value, dict) else {}
 
     def command(self) -> str | None:
-        """What a shell was given, or None when the tool takes no command."""
+        """What a shell was given, or None when the tool takes no command (editors call what they do a command too)."""
+        if _EDITOR.search(self.name):
+            return None
         found = self.parsed()
         for name in ("command", "cmd", "keystrokes", "script"):
             value = found.get(name)

@@ -19,6 +19,7 @@ from workbench.traces.importers.drafts import UnknownEntry, count, record, unkno
 from workbench.traces.trace import Report, TraceInfo, TraceStep
 
 FORMATS = ("episode", "workbench-trace")
+_COUNTS = ("entries", "ignored", "unknown")
 _TURN = {f.name for f in fields(Turn)}
 
 
@@ -47,6 +48,11 @@ def _record(path: Path, report: Report, broken: Broken) -> Iterator[TraceStep | 
             yield TraceStep.from_json(entry["step"])
         elif kind == "unknown":
             yield unknown(report, str(entry.get("entry_type")), entry.get("raw"))
+        elif kind == "end":  # what the first import met
+            for name, value in record(entry.get("report")).items():
+                if name in _COUNTS and isinstance(value, dict):
+                    getattr(report, name).clear()
+                    getattr(report, name).update(value)
 
 
 def _episode(path: Path, report: Report, broken: Broken) -> Iterator[TraceStep | UnknownEntry]:
