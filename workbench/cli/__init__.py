@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 from workbench.cli.parser import UsageError, build_parser
+
+GRACE_SECONDS = 15.0
 
 
 class Terminated(KeyboardInterrupt):
@@ -43,14 +46,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _stop(number: int, frame: Any) -> None:
-    """The first signal: everything is put away on the way out."""
+    """The first signal: everything is put away on the way out, within GRACE_SECONDS (a model may not let itself be
+    interrupted); a second signal ends at once. Sandboxes die with this process, whichever way it goes."""
     signal.signal(signal.SIGTERM, _give_up)
     signal.signal(signal.SIGINT, _give_up)
+    timer = threading.Timer(GRACE_SECONDS, _give_up, (number, frame))
+    timer.daemon = True
+    timer.start()
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def _give_up(number: int, frame: Any) -> None:
-    """A second signal: no more putting away. What is left is found at the next start."""
+    """No more putting away. What is left is found at the next start."""
+    os.write(2, b"workbench: stopped before everything was put away; `workbench clean` removes what is left\n")
     os._exit(128 + number)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,23 @@ def _one(path: Path, backend: Any, rule: Any, run: Run) -> dict[str, Any]:
             {"kind": f.kind, "message": f"{f.where}: {f.message}" if f.where else f.message} for f in error.faults
         ]
         return {"task": str(path), "keep": None, "n": 0, "rewards": [], "mean": None, "std": None, "reasons": reasons}
-    result = calibrate(task, backend, rule, run=run)
+    result = calibrate(task, backend, rule, run=_Telling(run))
     reasons = [{"kind": r.kind, "message": r.message} for r in result.reasons]
     row = {"task": str(path), **result.to_row(), "reasons": reasons}
     run.record("calibration", {**row, "digest": task.digest})
     return row
+
+
+class _Telling:
+    """The run's recorder, which also says what became of each rollout."""
+
+    def __init__(self, run: Run):
+        self.run, self.id, self.path = run, run.id, run.path
+
+    def record(self, kind: str, row: Mapping[str, Any]) -> object:
+        got = row["outcome"] if row.get("reward") is None else f"reward {row['reward']:.2f}"
+        say(f"[calibrate]   {row['task']} {kind}: {got}, {row['turns']} turns, {row['seconds']:.0f} s")
+        return self.run.record(kind, row)
 
 
 def _text(row: dict[str, Any]) -> str:
@@ -110,10 +122,12 @@ def _terminal(arguments: argparse.Namespace) -> Callable[[int], Agent]:
         model = get_model(arguments.model)
     except (ValueError, ModelError, OSError, ImportError) as error:
         raise UsageError(f"--model {arguments.model}: {error}") from None
-    prompt = "small" if arguments.model == "smollm2" else "standard"  # a short prompt for 135M weights
+    small = arguments.model == "smollm2"  # a short prompt and short answers for 135M weights
+    most = arguments.max_tokens or (128 if small else 2048)
 
     def make(i: int) -> Agent:
-        sampling = Sampling(max_tokens=2048, seed=arguments.seed * 1_000_000 + i * 1_000)
-        return TerminalAgent(model, sampling=sampling, prompt=prompt)
+        seed = arguments.seed * 1_000_000 + i * 1_000
+        sampling = Sampling(max_tokens=most, temperature=arguments.temperature, seed=seed)
+        return TerminalAgent(model, sampling=sampling, prompt="small" if small else "standard")
 
     return make

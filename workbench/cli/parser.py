@@ -93,6 +93,8 @@ def _calibrate(commands: Any) -> None:
     parser.add_argument(
         "--turns", type=_positive, default=32, metavar="N", help="model calls in one rollout (default 32)"
     )
+    parser.add_argument("--max-tokens", type=_positive, metavar="N", help="of one reply (default 2048; smollm2: 128)")
+    parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="default 1.0")
     parser.add_argument("--seed", type=int, default=0, help="of the rollouts (default 0)")
 
 
