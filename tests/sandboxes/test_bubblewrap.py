@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gc
+import http.server
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from workbench.sandboxes import Limits, Mount, Network, SandboxError, Unsupported, base_layer
+from workbench.sandboxes import Limits, Mount, Network, SandboxError, base_layer
 from workbench.sandboxes.bubblewrap import Bubblewrap
 from workbench.sandboxes.warden import calls
 
@@ -256,11 +258,62 @@ def test_deep_and_locked_trees_are_removed(start):
 
 
 def test_networks(start):
-    with pytest.raises(Unsupported, match="docker"):
-        start(network=Network("allowlist", ("example.com",)))
     public = start(network=Network("public"))
     assert public.exec("ls -l /proc/self/ns/net").ok
     assert public.read("/etc/resolv.conf") == Path("/etc/resolv.conf").read_bytes()
+
+
+FETCH = """
+import sys, urllib.error, urllib.request
+try:
+    print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+
+
+@pytest.fixture
+def web():
+    """A server on this machine that answers with the path that it was asked for."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(f"page {self.path}".encode())
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def test_allowlist_lets_through_what_is_listed_and_nothing_else(image, web):
+    via = {"no_proxy": "", "NO_PROXY": ""}
+    with (
+        Bubblewrap(private_addresses=True) as backend,
+        backend.start(image, network=Network("allowlist", ("localhost",))) as box,
+    ):
+        assert box.exec(["python3", "-c", FETCH, f"http://localhost:{web}/a?b=c"], env=via).stdout == "page /a?b=c\n"
+        assert "403" in box.exec(["python3", "-c", FETCH, f"http://127.0.0.1:{web}/"], env=via).stdout
+        assert not python(box, f"import socket; socket.create_connection(('127.0.0.1', {web}), timeout=2)").ok
+        assert box.exec("tail -n +2 /proc/net/route").stdout == "", "no route but loopback's"
+        tunnel = (
+            "import socket; s = socket.create_connection(('127.0.0.1', 3128)); "
+            f"s.sendall(b'CONNECT localhost:{web} HTTP/1.1\\r\\n\\r\\n'); print(s.recv(99).split()[1]); "
+            "s.sendall(b'GET /t HTTP/1.0\\r\\n\\r\\n'); print(s.makefile('rb').read()[-7:])"
+        )
+        assert python(box, tunnel).stdout == "b'200'\nb'page /t'\n"
+
+
+def test_allowlist_does_not_lead_to_private_addresses(start, web):
+    box = start(network=Network("allowlist", ("localhost",)))
+    said = box.exec(["python3", "-c", FETCH, f"http://localhost:{web}/"], env={"no_proxy": "", "NO_PROXY": ""}).stdout
+    assert said.startswith("403")
+    assert "private address" in said
 
 
 def test_slots_are_used_again_and_forget(start, backend):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import socket
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,8 +19,8 @@ from workbench.sandboxes import (
     Sandbox,
     SandboxError,
     Snapshot,
-    Unsupported,
     base_layer,
+    egress,
     leftovers,
     masks,
     state_dir,
@@ -37,7 +38,10 @@ _ONE_USER = "every file and process inside has one owner; chown and setuid repor
 class Bubblewrap:
     name = "bubblewrap"
 
-    def __init__(self, *, idle_slots: int = 8):
+    def __init__(self, *, idle_slots: int = 8, private_addresses: bool = False):
+        """idle_slots: how many are kept for the next sandboxes. private_addresses: may allowlists lead to this machine and
+        to private networks."""
+        self.private_addresses = private_addresses
         self.host = Host.open(state_dir())
         self.store = Store(self.host)
         self.hierarchy = self.host.hierarchy
@@ -93,8 +97,6 @@ class Bubblewrap:
         share_network: Sandbox | None = None,
         label: str = "",
     ) -> BubblewrapSandbox:
-        if network.mode == "allowlist":
-            raise Unsupported("the bubblewrap back end has no allowlist network: use the docker back end")
         whole = image.image if isinstance(image, Snapshot) else image
         stack: Stack = image.handle
         self._check(stack)
@@ -121,12 +123,23 @@ class Bubblewrap:
             if folder is not None:
                 self.host.remove(folder)
             raise
-        settings = {"limits": limits, "env": self._environment(whole, env, verifier), "users": self.uids > 1,
+        proxies = egress.variables() if network.mode == "allowlist" else {}
+        settings = {"limits": limits, "env": {**proxies, **self._environment(whole, env, verifier)}, "users": self.uids > 1,
                     "rlimits": self._rlimits(slot, limits), "watch_memory": not self._limited("memory")}  # fmt: skip
         box = BubblewrapSandbox(self.host, self.pool, slot, whole, folder, stack, settings)
+        if network.mode == "allowlist":
+            box.egress = egress.Listener(self._listening(box), network.hosts, self.private_addresses)
         if network.mode == "public":
             box.write("/etc/resolv.conf", Path("/etc/resolv.conf").read_bytes())
         return box
+
+    def _listening(self, box: BubblewrapSandbox) -> socket.socket:
+        try:
+            (fd,) = box.slot.call("listen", port=egress.PORT)[1]
+        except BaseException:
+            box.stop()
+            raise
+        return socket.socket(fileno=fd)
 
     def _check(self, stack: Stack) -> None:
         for layer in stack.image + stack.changed:
@@ -224,7 +237,7 @@ class Bubblewrap:
             "output_bytes": "host", "command_seconds": "host",
         }  # fmt: skip
         notes = () if self.uids > 1 else (_ONE_USER,)
-        return Capabilities(("no-network", "public"), self.uids > 1, limits, notes)
+        return Capabilities(("no-network", "public", "allowlist"), self.uids > 1, limits, notes)
 
     def clean(self) -> list[str]:
         return leftovers.clean(self.host)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.sandboxes import ExecResult, Image, Limits, SandboxError, Snapshot, files
+from workbench.sandboxes.egress import Listener
 from workbench.sandboxes.layers import Host
 from workbench.sandboxes.slots import Pool, Slot
 from workbench.sandboxes.streams import Kept
@@ -54,6 +55,7 @@ class BubblewrapSandbox:
         self.users: bool = settings["users"]
         self.rlimits: dict[str, int] = settings["rlimits"]
         self.watch_memory: bool = settings["watch_memory"]
+        self.egress: Listener | None = None  # the proxy of an allowlist
         self.commands = 0
         self.sealed = self.stopped = self.stopping = False
         self.lock = threading.RLock()
@@ -143,6 +145,8 @@ class BubblewrapSandbox:
             if self.stopped:
                 return
             self.stopped = True
+            if self.egress:
+                self.egress.stop()
             try:
                 reuse = not self.slot.broken
                 if reuse:  # a broken one would not answer: it is killed with all that is in it

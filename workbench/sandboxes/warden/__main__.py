@@ -137,6 +137,9 @@ class Warden:
     def on_network(self, fds: list[int]) -> tuple[dict, list[int]]:
         return {}, self.box.network_handles()
 
+    def on_listen(self, fds: list[int], port: int) -> tuple[dict, list[int]]:
+        return {}, [self.box.listen(port)]
+
     def on_remove(self, fds: list[int], path: str) -> tuple[dict, list[int]]:
         trees.remove(f"{enter.STATE}/{path}")
         return {}, []

@@ -9,6 +9,7 @@ import os
 import resource
 import select
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -283,6 +284,25 @@ class Box:
 
     def network_handles(self) -> list[int]:
         return [os.open("/proc/self/ns/user", os.O_RDONLY), os.dup(self.network)]
+
+    def listen(self, port: int) -> int:
+        """A socket that listens on the sandbox's loopback. A child makes it: who enters that network cannot return."""
+        ours, theirs = socket.socketpair()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setns(self.network, CLONE_NEWNET)
+                listening = socket.create_server(("127.0.0.1", port), backlog=128)
+                socket.send_fds(theirs, [b"L"], [listening.fileno()])
+            finally:
+                os._exit(0)
+        theirs.close()
+        os.waitpid(child, 0)
+        with ours:
+            _, fds, _, _ = socket.recv_fds(ours, 1, 1)
+        if not fds:
+            raise OSError(f"cannot listen on port {port} in the sandbox")
+        return fds[0]
 
     # -------------------------------------------------------------------- end
 
