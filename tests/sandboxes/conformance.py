@@ -71,6 +71,11 @@ def eventually(question, seconds: float = 10.0) -> bool:
     return False
 
 
+def need_no_network(backend) -> None:
+    if "no-network" not in backend.capabilities().networks:
+        pytest.skip(f"{backend.name} declares that it has no `no-network` here")
+
+
 def need_limit(backend, name: str) -> None:
     if not backend.capabilities().limits.get(name):
         pytest.skip(f"{backend.name} declares that nothing enforces {name} here")
@@ -286,11 +291,11 @@ class Conformance:
         assert sum(p.stat().st_blocks for p in tmp_path.rglob("*")) * 512 < 2_000_000
 
     # -------------------------------------------------------------------- snapshots
-    def test_a_snapshot_holds_files_and_not_later_writes(self, box, backend):
+    def test_a_snapshot_holds_files_and_not_later_writes(self, box, start):
         box.exec("echo one > /app/state; rm /app/gone; echo more >> /app/data.txt")
         saved = box.snapshot()
         box.exec("echo two > /app/state; echo late > /app/late")
-        fork = backend.start(saved)
+        fork = start(saved)
         try:
             assert fork.exec("cat /app/state /app/data.txt; ls /app").stdout.split() == [
                 "one", "1", "2", "3", "more", "data.txt", "kept", "state",
@@ -299,10 +304,10 @@ class Conformance:
             fork.stop()
         assert box.exec("cat /app/state").stdout == "two\n", "the first sandbox goes on"
 
-    def test_two_sandboxes_from_one_snapshot_do_not_see_each_other(self, box, backend):
+    def test_two_sandboxes_from_one_snapshot_do_not_see_each_other(self, box, start):
         box.exec("echo one > /app/state")
         saved = box.snapshot()
-        first, second = backend.start(saved), backend.start(saved)
+        first, second = start(saved), start(saved)
         try:
             first.exec("echo changed > /app/state; rm -rf /app/kept")
             assert second.exec("cat /app/state /app/kept/file").stdout == "one\nkept\n"
@@ -310,23 +315,23 @@ class Conformance:
             first.stop()
             second.stop()
 
-    def test_a_snapshot_carries_no_process(self, box, backend):
+    def test_a_snapshot_carries_no_process(self, box, start):
         box.exec(stubborn("/app/ticks"))
         assert eventually(lambda: box.exec("test -s /app/ticks").ok)
-        fork = backend.start(box.snapshot())
+        fork = start(box.snapshot())
         try:
             assert not grows(fork, "/app/ticks")
         finally:
             fork.stop()
 
-    def test_sealing_ends_everything_and_keeps_the_files(self, box, backend):
+    def test_sealing_ends_everything_and_keeps_the_files(self, box, start):
         box.exec(stubborn("/app/ticks"))
         box.exec("echo one > /app/state; rm -r /app/kept; mkdir /app/kept; echo new > /app/kept/new")
         saved = box.snapshot(seal=True)
         with pytest.raises(SandboxError):
             box.exec("true")
         for trusted in (False, True):
-            fork = backend.start(saved, trusted_system=trusted)
+            fork = start(saved, trusted_system=trusted)
             try:
                 assert fork.exec("cat /app/state; ls /app/kept; test -e /app/gone && echo gone").stdout.split() == [
                     "one", "new", "gone",
@@ -336,7 +341,7 @@ class Conformance:
                 fork.stop()
 
     @pytest.mark.parametrize("seal", [False, True])
-    def test_trusted_system_takes_programs_from_the_image_and_files_from_the_snapshot(self, box, backend, seal):
+    def test_trusted_system_takes_programs_from_the_image_and_files_from_the_snapshot(self, box, start, seal):
         box.exec(
             "printf '#!/bin/sh\\necho forged\\n' > /usr/bin/forged; chmod 755 /usr/bin/forged; cp /usr/bin/forged /bin/ls;"
             "mkdir -p /usr/local/bin /root/.config /tests /logs/verifier /opt/tool; cp /usr/bin/forged /usr/local/bin/python3;"
@@ -345,7 +350,7 @@ class Conformance:
             "echo mine > /app/mine; chmod 640 /app/mine; rm /app/gone; mkdir -p /srv/a/b; echo c > /srv/a/b/c;"
             "ln -s /srv/a /app/link; echo t > /opt/tool/t"
         )
-        fork = backend.start(box.snapshot(seal=seal), trusted_system=True)
+        fork = start(box.snapshot(seal=seal), trusted_system=True)
         try:
             assert fork.exec("forged; python3 -c 'print(1)'").stdout == "1\n"
             assert "forged" not in fork.exec("ls /; cat /etc/profile; cat /etc/passwd").stdout
@@ -358,9 +363,9 @@ class Conformance:
         finally:
             fork.stop()
 
-    def test_a_folder_turned_into_a_link_does_not_lead_into_the_system(self, box, backend):
+    def test_a_folder_turned_into_a_link_does_not_lead_into_the_system(self, box, start):
         box.exec("rm -r /app/kept; ln -s /usr/bin /app/kept; mv /app/data.txt /app/data; ln -s /etc /srv/etc")
-        fork = backend.start(box.snapshot(), trusted_system=True)
+        fork = start(box.snapshot(), trusted_system=True)
         try:
             assert (
                 fork.exec("readlink /app/kept; python3 -c 'print(1)'; cat /app/data").stdout == "/usr/bin\n1\n1\n2\n3\n"
@@ -412,7 +417,8 @@ class Conformance:
         assert (tmp_path / "rw" / "new").read_text() == "new\n"
 
     # ---------------------------------------------------------------------- network
-    def test_no_network_has_loopback_only(self, shared):
+    def test_no_network_has_loopback_only(self, shared, backend):
+        need_no_network(backend)
         probe = """
 import socket
 with open("/proc/net/dev") as file:
@@ -425,13 +431,15 @@ for address in (("1.1.1.1", 53), ("10.255.255.53", 53), ("172.17.0.1", 22)):
 """
         assert shared.exec(["python3", "-c", probe]).stdout.strip() == "[]"
 
-    def test_no_network_does_not_reach_the_hosts_loopback(self, shared):
+    def test_no_network_does_not_reach_the_hosts_loopback(self, shared, backend):
+        need_no_network(backend)
         with socket.create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]
             probe = f"import socket; socket.create_connection(('127.0.0.1', {port}), timeout=1)"
             assert not shared.exec(["python3", "-c", probe]).ok
 
-    def test_abstract_sockets_of_the_host_are_out_of_reach(self, shared):
+    def test_abstract_sockets_of_the_host_are_out_of_reach(self, shared, backend):
+        need_no_network(backend)
         with socket.socket(socket.AF_UNIX) as server:
             server.bind("\0workbench-conformance")
             server.listen()
@@ -608,9 +616,9 @@ print(made)
         assert box.exec("echo more >> /work/file; cat /work/file").stdout == "xmore\n"
 
     # ------------------------------------------------------------------- many, and the host
-    def test_eight_at_once(self, backend, image):
+    def test_eight_at_once(self, start, image):
         def one(number: int) -> ExecResult:
-            box = backend.start(image)
+            box = start(image)
             try:
                 box.exec(f"echo {number} > /app/number")
                 return box.exec("sleep 0.2; cat /app/number; ls /app")

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from workbench.sandboxes import SandboxError, get_backend
+from workbench.sandboxes import Network, SandboxError, get_backend
 
 from .conformance import make_environment
 
@@ -64,10 +64,16 @@ def image(backend, tmp_path_factory):
     return backend.build(make_environment(tmp_path_factory.mktemp("environment")))
 
 
+def usual_network(backend) -> Network:
+    """None, or a public one where a back end truthfully has no other (Harbor's docker without a registry)."""
+    networks = backend.capabilities().networks
+    return Network("no-network" if "no-network" in networks else networks[0])
+
+
 @pytest.fixture(scope="class")
 def shared(backend, image):
     """One sandbox for tests that only add files of their own."""
-    sandbox = backend.start(image)
+    sandbox = backend.start(image, network=usual_network(backend))
     yield sandbox
     sandbox.stop()
 
@@ -78,8 +84,11 @@ def start(backend, image):
     started = []
 
     def begin(source=None, **options):
-        started.append(backend.start(source or image, **options))
-        return started[-1]
+        if "share_network" not in options:
+            options.setdefault("network", usual_network(backend))
+        sandbox = backend.start(source or image, **options)
+        started.append(sandbox)
+        return sandbox
 
     yield begin
     for sandbox in reversed(started):

@@ -29,6 +29,7 @@ from workbench.sandboxes import (
 from workbench.sandboxes import docker_images as images
 from workbench.sandboxes import docker_verifier as verifier_layer
 from workbench.sandboxes.docker_owner import LABEL, dead, owner
+from workbench.sandboxes.docker_processes import run_once
 from workbench.sandboxes.docker_sandbox import DockerSandbox, engine_errors
 from workbench.sandboxes.docker_snapshots import Saved, restore
 
@@ -199,9 +200,7 @@ class Docker:
 
     def _verifier_layer(self, image_id: str) -> Path:
         if image_id not in self._pythons:
-            output = self._client.containers.run(image_id, ["-c", verifier_layer.PROBE], entrypoint="/bin/sh", user="0:0",
-                                                 network_mode="none", remove=True, labels={LABEL: owner()})  # fmt: skip
-            words = output.decode("utf-8", "replace").split()
+            words = run_once(self._client, image_id, ["-c", verifier_layer.PROBE]).split()
             self._pythons[image_id] = (words[0], words[1]) if len(words) == 2 else ("/usr/bin/python3", "3")
         return verifier_layer.layer(*self._pythons[image_id])
 

@@ -129,11 +129,14 @@ def run_build(
     client: Any, context: Context, tag: str, *, timeout: float, labels: dict[str, str], memory_mb: int
 ) -> None:
     """Build and tag. BuildError says which line of the Dockerfile failed, with the end of the log."""
+    import requests
+    import urllib3
     from docker.errors import APIError
 
     end, log, step = time.monotonic() + timeout, [], 0
+    late = f"not finished after {timeout:g} s (build timeout)"
     stream = client.api.build(
-        fileobj=io.BytesIO(context.archive), custom_context=True, tag=tag, rm=True, forcerm=True, labels=labels,
+        fileobj=io.BytesIO(context.archive), custom_context=True, tag=tag, rm=True, forcerm=True, labels=labels, timeout=timeout,
         container_limits={"memory": memory_mb << 20, "memswap": memory_mb << 20},
     )  # fmt: skip
     try:
@@ -145,7 +148,11 @@ def run_build(
             if "error" in event:
                 raise _build_error(context, step, event["error"].strip(), "".join(log))
             if time.monotonic() > end:
-                raise _build_error(context, step, f"not finished after {timeout:g} s (build timeout)", "".join(log))
+                raise _build_error(context, step, late, "".join(log))
+    except (urllib3.exceptions.ReadTimeoutError, requests.Timeout, requests.ConnectionError):
+        if time.monotonic() < end - 0.1:
+            raise  # the engine is gone
+        raise _build_error(context, step, late, "".join(log)) from None  # a step that says nothing
     except APIError as error:
         message = str(error.explanation or error)
         if error.is_server_error() and not _LINE.search(message) and "dockerfile" not in message.lower():

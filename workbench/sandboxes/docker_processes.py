@@ -11,10 +11,12 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from workbench.sandboxes.docker_owner import LABEL, owner
 
 # Runs in the helper: prints each process's stat line, then, when given pids, kills those.
 _HELPER = """
@@ -59,6 +61,21 @@ def of_command(processes: Iterable[Process], init: int, since: int) -> list[int]
     return chosen
 
 
+def run_once(client: Any, image: str, arguments: list[str], **options: Any) -> str:
+    """Run `/bin/sh` of an image once, as root without powers or network, and leave nothing: its output."""
+    api = client.api
+    host = api.create_host_config(network_mode="none", read_only=True, cap_drop=["ALL"],
+                                  security_opt=["no-new-privileges"], **options)  # fmt: skip
+    made = api.create_container(image, arguments, entrypoint=["/bin/sh"], user="0:0", working_dir="/", host_config=host,
+                                environment={"LC_ALL": "C"}, labels={LABEL: owner()})["Id"]  # fmt: skip
+    try:
+        api.start(made)
+        api.wait(made, timeout=60)
+        return api.logs(made).decode("utf-8", "replace")
+    finally:
+        api.remove_container(made, force=True, v=True)
+
+
 class Killer:
     """Kills in one running container. `idle` (the process that keeps it alive) and its init are spared."""
 
@@ -89,19 +106,28 @@ class Killer:
 
     def _kill(self, pids: list[int], *, frozen: bool) -> None:
         """SIGKILL. A fork bomb can outrun a loop, so from the third round on the container is frozen meanwhile."""
-        if frozen:
-            self._client.api.pause(self._container)
-        try:
+        with self._frozen() if frozen else contextlib.nullcontext():
             if self.local:
                 for pid in pids:
                     if self._is_ours(pid):  # it may have ended, and its number be another's by now
                         _signal(pid)
             else:
                 self._help(pids)
-        finally:
-            if frozen:
-                self._client.api.unpause(self._container)
         time.sleep(0.002)
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
+        from docker.errors import APIError
+
+        try:
+            self._client.api.pause(self._container)
+        except APIError:  # the kernel may fail to freeze a busy bomb; rounds of killing go on all the same
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._client.api.unpause(self._container)
 
     def _is_ours(self, pid: int) -> bool:
         try:
@@ -119,12 +145,11 @@ class Killer:
         return [p for p in found if p]
 
     def _help(self, pids: list[int]) -> list[Process]:
-        output = self._client.containers.run(
-            self._image, ["-c", _HELPER, "sh", *map(str, pids)], entrypoint="/bin/sh", user="0:0", remove=True, init=False,
-            pid_mode=f"container:{self._container}", network_mode="none", read_only=True, working_dir="/",
-            cap_drop=["ALL"], cap_add=["KILL"], environment={"LC_ALL": "C"}, security_opt=["no-new-privileges"],
+        output = run_once(
+            self._client, self._image, ["-c", _HELPER, "sh", *map(str, pids)],
+            pid_mode=f"container:{self._container}", cap_add=["KILL"],
         )  # fmt: skip
-        lines = output.decode("utf-8", "replace").splitlines()
+        lines = output.splitlines()
         own = next((line.split()[1] for line in lines if line.startswith("self ")), "")
         return [p for p in map(parse_stat, lines) if p and str(p.pid) != own]
 

@@ -65,6 +65,7 @@ class Saved:
     def container(self):
         """Id of a container that shows these files and runs nothing."""
         if self.sealed:
+            self._client.api.inspect_container(self._container)  # raises when its sandbox was stopped
             yield self._container
             return
         made = self._client.api.create_container(

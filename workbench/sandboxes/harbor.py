@@ -45,6 +45,8 @@ from workbench.sandboxes.harbor_sandbox import HarborSandbox, Saved
 
 BASE = "python:3.13-slim"
 _START_SECONDS = 1800.0
+# Harbor's docker type otherwise waits 10 s for a process that ignores TERM at each stop, and keeps zombies.
+_COMPOSE_OVERLAY = {"services": {"main": {"stop_grace_period": "0s", "init": True}}}
 _BUILD_WORDS = ("dockerfile", "failed to solve", "failed to build", "build failed", "building", "manifest unknown")
 
 
@@ -80,6 +82,10 @@ class HarborBackend:
             options.setdefault("verifier_packages", False)  # our own environment class: here `start` says who sees them
         self._home = state_dir() / "harbor"
         self._home.mkdir(parents=True, exist_ok=True)
+        if kind == "docker":
+            overlay = self._home / "compose-overlay.json"
+            overlay.write_text(json.dumps(_COMPOSE_OVERLAY))
+            options.setdefault("extra_docker_compose", [overlay])
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name=f"harbor-{kind}", daemon=True).start()
         self._facts: dict[str, _Facts] = {}
@@ -263,7 +269,8 @@ class HarborBackend:
 
     def _verifier_layer(self, image: Image) -> Path:
         if image.key not in self._pythons:
-            probe = self.start(image)
+            networks = self.capabilities().networks
+            probe = self.start(image, network=Network("no-network" if "no-network" in networks else networks[0]))
             try:
                 words = probe.exec(["sh", "-c", verifier_layer.PROBE], cwd="/").stdout.split()
             finally:

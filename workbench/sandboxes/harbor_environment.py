@@ -10,9 +10,13 @@ that must hold against a hostile agent need Harbor's separate mode, or the workb
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import os
 import shutil
+import signal
 import tempfile
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +30,22 @@ from workbench.sandboxes import Backend, Image, Limits, Mount, Network, Sandbox,
 
 _BIG_OUTPUT = 16 << 20  # bytes: Harbor reads whole file lists and logs from a command's output
 _NO_TIMEOUT = 24 * 3600.0
+_MARK = "WORKBENCH_COMMAND"
 
 
 @functools.cache
 def _backend(name: str) -> Backend:
     """One back end a process: a job makes an environment for each trial."""
     return get_backend(name)
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill this machine's processes whose environment carries a mark."""
+    wanted = f"{_MARK}={mark}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 class WorkbenchOptions(EnvironmentOptions):
@@ -152,12 +166,12 @@ class WorkbenchEnvironment(BaseEnvironment):
         user: str | int | None = None,
     ) -> ExecResult:
         """Run a shell line. A time limit that is reached gives return code 124, and nothing of the command lives on."""
-        sandbox, who = self._started(), self._resolve_user(user)
+        sandbox, who, mark = self._started(), self._resolve_user(user), uuid.uuid4().hex
         work = asyncio.to_thread(
             sandbox.exec,
             command,
             cwd=cwd or self.task_env_config.workdir,
-            env=self._merge_env(env),
+            env={**(self._merge_env(env) or {}), _MARK: mark},
             user=None if who is None else str(who),
             timeout=timeout_sec or _NO_TIMEOUT,
         )
@@ -166,14 +180,22 @@ class WorkbenchEnvironment(BaseEnvironment):
             result = await asyncio.shield(running)
         except asyncio.CancelledError:
             # Harbor gave up on the agent: its command must not run on beside the verifier, nor hold the sandbox.
-            await asyncio.to_thread(self._end, sandbox)
+            await self._end(sandbox, mark)
             await asyncio.wait([running], timeout=30)
             raise
         return ExecResult(stdout=result.stdout, stderr=result.stderr, return_code=result.exit_code)
 
     @staticmethod
-    def _end(sandbox: Sandbox) -> None:
-        sandbox.kill_all()
+    async def _end(sandbox: Sandbox, mark: str) -> None:
+        """Kill everything although a command holds the sandbox: that command is found by its mark and ended first.
+        A command that hid its mark costs the sandbox."""
+        killing = asyncio.ensure_future(asyncio.to_thread(sandbox.kill_all))
+        for _ in range(100):
+            done, _pending = await asyncio.wait([killing], timeout=0.1)
+            if done:
+                return
+            await asyncio.to_thread(_kill_marked, mark)
+        await asyncio.to_thread(sandbox.stop)
 
     # ------------------------------------------------------------------ files
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:

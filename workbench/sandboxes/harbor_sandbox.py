@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any
 from workbench.sandboxes import ExecResult, Image, Limits, SandboxError, Snapshot
 from workbench.sandboxes import docker_files as files
 from workbench.sandboxes import harbor_inside as inside
+from workbench.sandboxes.docker_owner import owner
 from workbench.sandboxes.docker_snapshots import is_system, renamed
 
 _ARGUMENT_LIMIT = 48 << 10  # bytes of one command line that every provider takes
@@ -227,6 +229,8 @@ class HarborSandbox:
             if seal:
                 self.kill_all()
             saved = Saved(Path(tempfile.mkdtemp(dir=self._folder.parent, prefix="snapshot-")))
+            weakref.finalize(saved, shutil.rmtree, saved.folder, ignore_errors=True)
+            (saved.folder / "owner.json").write_text(json.dumps({"owner": owner(), "kind": "snapshot:"}))
             changes, paths = self._inside + ".changes", self._inside + ".paths"
             self._raw(inside.CHANGES, self._begun, changes, paths)
             self._download(changes, saved.changes)
