@@ -24,7 +24,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"workbench {__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for add in (_check, _validate, _calibrate, _run, _resume, _runs, _clean, _task):
+    for add in (_check, _validate, _calibrate, _run, _resume, _runs, _clean, _task, _traces):
         add(commands)
     return parser
 
@@ -137,3 +137,45 @@ def _task(commands: Any) -> None:
     parser.add_argument("path", metavar="PATH", help="the folder to make")
     parser.add_argument("--name", help="org/name (default local/<folder>)")
     parser.add_argument("--multi-step", action="store_true", help="two instructions, each with tests of its own")
+
+
+def _traces(commands: Any) -> None:
+    group = commands.add_parser("traces", help="look into what agents did", description="Look into what agents did.")
+    actions = group.add_subparsers(title="actions", metavar="ACTION", required=True)
+
+    def new(name: str, help: str, *, read: bool = True) -> argparse.ArgumentParser:
+        module, function = ("traces_agreement", "main") if name == "agreement" else ("traces", name)
+        parser = _new(actions, name, module, help, "import_" if name == "import" else function)
+        if read:
+            parser.add_argument("--format", metavar="NAME", help="of the files (default: found out)")
+        return parser
+
+    parser = new("import", "read traces of Claude Code, Codex, Pi, mini-swe-agent, ATIF or ours into one record")
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--to", required=True, metavar="DIR", help="the folder to write to")
+    parser.add_argument("--keep-secrets", action="store_true", help="replace no keys, tokens, home folders and names")
+    parser = new("turns", "list the turns of traces: each public text step and each tool call is one")
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser = new("classify", "guess of each turn whether it reads, builds, writes or tests")
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("--rules", metavar="FILE", help="other keyword rules than ours")
+    parser = new("agreement", "compare two labellings: percent, Cohen's kappa, confusion", read=False)
+    parser.add_argument("labels", nargs=2, metavar="LABELS", help="a journal, a folder of journals, or: classifier")
+    parser.add_argument(
+        "--annotators",
+        nargs=2,
+        metavar=("A", "B"),
+        help="whose labels, where a journal has several (resolved: what they agree on)",
+    )
+    parser.add_argument("--traces", metavar="PATH", help="the traces, for the classifier")
+    parser.add_argument("--by-trace", action="store_true", help="kappa's interval from whole traces, not single turns")
+    parser = new("export", "write a trace as ATIF 1.8")
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("--to", required=True, metavar="FILE", help="the file to write")
+    parser.add_argument("--labels", metavar="JOURNAL", help="put these labels into the steps")
+    parser.add_argument("--keep-secrets", action="store_true", help="replace no keys, tokens, home folders and names")
+    parser = new("search", "find text in the turns of traces", read=False)
+    parser.add_argument("query", metavar="TEXT")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a trace, or a folder of traces")
+    parser.add_argument("--regex", action="store_true", help="TEXT is a regular expression")
+    parser.add_argument("--case", action="store_true", help="upper and lower case differ")

@@ -84,10 +84,11 @@ def _head(info: TraceInfo) -> dict[str, Any]:
 def _tail(info: TraceInfo, totals: _Totals) -> dict[str, Any]:
     atif = dict(info.extra.get("atif") or {})
     atif.pop("agent", None)
-    others = {k: v for k, v in info.extra.items() if k not in ("atif", "schema_version")}
+    others = {k: v for k, v in info.extra.items() if k not in ("atif", "schema_version", "first_format")}
     ours = {k: v for k, v in (("cwd", info.cwd), ("extra", others)) if v}
-    if info.format != "atif":
-        ours["format"] = info.format
+    first = info.extra.get("first_format") or (info.format if info.format != "atif" else "")
+    if first:
+        ours["format"] = first
     extra = dict(atif.pop("extra", None) or {}) | ({OURS: ours} if ours else {})
     return {"final_metrics": totals.metrics(), **atif, **({"extra": extra} if extra else {})}
 

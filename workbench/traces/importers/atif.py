@@ -39,6 +39,7 @@ def scan(path: Path, format: str) -> TraceInfo:
     others = {k: v for k, v in record(root.get("extra")).items() if k != OURS}
     details = {k: v for k, v in agent.items() if k not in ("name", "version", "model_name") and v is not None}
     atif = rest | ({"extra": others} if others else {}) | ({"agent": details} if details else {})
+    first = {"first_format": ours["format"]} if ours.get("format") else {}
     return TraceInfo(
         agent=str(agent.get("name") or "unknown"),
         format=format,
@@ -46,7 +47,7 @@ def scan(path: Path, format: str) -> TraceInfo:
         version=str(agent.get("version") or ""),
         session=str(session or ""),
         cwd=str(ours.get("cwd") or ""),
-        extra={"schema_version": version, **record(ours.get("extra"))} | ({"atif": atif} if atif else {}),
+        extra={"schema_version": version, **first, **record(ours.get("extra"))} | ({"atif": atif} if atif else {}),
     )
 
 
