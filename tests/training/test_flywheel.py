@@ -9,7 +9,7 @@ from workbench.agents import Budget
 from workbench.agents.terminal import TerminalAgent
 from workbench.models import Reply
 from workbench.models.scripted import Scripted
-from workbench.proposer import Proposal, get_proposer
+from workbench.proposer import get_proposer
 from workbench.proposer.program import seed_tasks
 from workbench.report import rounds
 from workbench.runs.folder import new_run, open_run
@@ -43,18 +43,19 @@ class Killed(BaseException):
 
 
 class Dying:
-    """A proposer that is killed at its n-th proposal."""
+    """A back end that is killed at its n-th sandbox: in the middle of a measurement, a validation or a calibration."""
 
-    name = "program"
+    def __init__(self, backend, after: int):
+        self.backend, self.left = backend, after
 
-    def __init__(self, after: int):
-        self.left, self.inner = after, get_proposer("program")
+    def __getattr__(self, name):
+        return getattr(self.backend, name)
 
-    def propose(self, assignment, target, *, seed, feedback="") -> Proposal:
+    def start(self, *args, **options):
         self.left -= 1
         if self.left < 0:
             raise Killed
-        return self.inner.propose(assignment, target, seed=seed, feedback=feedback)
+        return self.backend.start(*args, **options)
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +93,9 @@ def test_a_killed_round_goes_on_without_losing_or_repeating_work(tmp_path, backe
     whole = new_run("40_flywheel", {"seed": 1}, results=tmp_path / "whole").begin()
     play_round(wheel(whole, backend, get_proposer("program")), parents(whole))
     run = new_run("40_flywheel", {"seed": 1}, results=tmp_path / "cut").begin()
-    for survived in (0, 1, 2):
+    for sandboxes in (5, 11, 17, 25):
         with pytest.raises(Killed):
-            play_round(wheel(run, backend, Dying(after=survived - len(run.rows("proposal")))), parents(run))
+            play_round(wheel(run, Dying(backend, sandboxes), get_proposer("program")), parents(run))
         run.close()
         run = open_run(run.folder).begin()
     play_round(wheel(run, backend, get_proposer("program")), parents(run))

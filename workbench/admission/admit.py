@@ -53,7 +53,7 @@ def admit(
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, not {repeats}")
     index = _index(held_out)
-    desk = Desk(Path(path), backend, run, cancel)
+    desk = Desk(Path(path), backend, run, cancel, key=id)
     infra, validated, keep = "", False, None
     try:
         validate(desk, repeats=repeats, partials=partials)
@@ -149,7 +149,7 @@ def _calibration(desk: Desk, calibration: Calibration | None) -> bool | None:
     if calibration is None or desk.task is None:
         return None
     with desk.at("calibration"):
-        found = run_calibration(desk.task, desk.backend, calibration, run=desk.run, cancel=desk.cancel)
+        found = run_calibration(desk.task, desk.backend, calibration, run=desk.run, cancel=desk.cancel, key=desk.key)
         desk.trials += found.trials
         desk.rewards["solver"] = list(found.rewards)
         desk.report["calibration"] = found.to_row()

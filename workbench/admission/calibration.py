@@ -99,6 +99,7 @@ def calibrate(
     *,
     run: Recorder | None = None,
     cancel: threading.Event | None = None,
+    key: str | None = None,
 ) -> CalibrationResult:
     """Roll the solver out on a validated task and decide. Rollouts that infrastructure ended are replaced (twice at
     most each) and never counted; too few left gives keep=None."""
@@ -107,7 +108,15 @@ def calibrate(
 
     def roll(first: int, count: int) -> list[float]:
         jobs = [
-            Job(task, calibration.agent_factory(i), backend, calibration.budget, admitted=True, seed=i)
+            Job(
+                task,
+                calibration.agent_factory(i),
+                backend,
+                calibration.budget,
+                admitted=True,
+                seed=i,
+                id=f"{key}-solver-{i}" if key else None,
+            )
             for i in range(first, first + count)
         ]
         trials = run_trials(jobs, workers=calibration.workers, on_trial=attempts.append, run=run, cancel=cancel)

@@ -49,6 +49,7 @@ class Desk:
     backend: Backend
     run: Recorder | None = None
     cancel: threading.Event | None = None
+    key: str | None = None  # of this admission: its trials are found again by it when a killed run goes on
     task: Task | None = None
     stage: Stage = "files"
     reasons: list[Reason] = field(default_factory=list)
@@ -82,9 +83,11 @@ class Desk:
     def attempt(self, agent: Agent) -> Trial:
         """One trial that infrastructure let come to its end; every attempt is kept. Stopped(infra) after the last."""
         assert self.task is not None
+        number = sum(t.agent == agent.name and t.outcome != "infra" for t in self.trials)
+        id = f"{self.key}-{agent.name.replace(':', '-')}-{number}" if self.key else None
         for attempt in range(RETRIES + 1):
             trial = run_trial(
-                self.task, agent, self.backend, budget=VALIDATION_BUDGET, run=self.run, cancel=self.cancel
+                self.task, agent, self.backend, budget=VALIDATION_BUDGET, run=self.run, cancel=self.cancel, id=id
             )
             self.note(trial)
             if trial.outcome != "infra":

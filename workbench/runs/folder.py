@@ -96,6 +96,10 @@ class Run:
         """Whether this run already holds the record (kind, key)."""
         return self.journal.done(kind, key)
 
+    def get(self, kind: str, id: str) -> dict[str, Any] | None:
+        """The latest record (kind, id), or None."""
+        return self.journal.get(kind, id)
+
     def once(self, kind: str, key: str, fn: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """The record (kind, key), made by `fn` only when it is not there yet (see Journal.once)."""
         return self.journal.once(kind, key, fn)

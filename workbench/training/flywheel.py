@@ -64,12 +64,9 @@ class Flywheel:
             return list(threads.map(lambda i: self._attempt(task, f"{key}-{i}", i), range(n)))
 
     def _attempt(self, task: Task, key: str, i: int) -> Trial:
-        if self.run.done("trial", key):
-            return trial_from_row(self.run.journal.get("trial", key) or {})
         return run_trial(
-            task, self.solver(i), self.backend, budget=self.settings.budget, admitted=True, run=self.run, id=key,
-            seed=self.settings.seed * 1000 + i,
-        )  # fmt: skip
+            task, self.solver(i), self.backend, budget=self.settings.budget, admitted=True, run=self.run, id=key, seed=i
+        )
 
     def measure(self, tasks: Sequence[Task], round: int, group: str) -> dict[str, list[Trial]]:
         """Attempts at many environments side by side; task digest → trials. Each environment is a `rollouts` record."""
@@ -224,15 +221,6 @@ def loaded(path: Path) -> Task | None:
         return load_task(path)
     except TaskError:
         return None
-
-
-def trial_from_row(row: dict[str, Any]) -> Trial:
-    """A trial as the journal keeps it: everything but turns and the verifier's output."""
-    from workbench.trials import Grade
-
-    names = set(Trial.__dataclass_fields__) - {"steps", "episodes"}
-    fields = {k: v for k, v in row.items() if k in names}
-    return Trial(**fields, steps=(Grade(row.get("reward"), tests=row.get("tests") or {}),))
 
 
 def assignment_from_row(row: dict[str, Any]) -> Assignment:

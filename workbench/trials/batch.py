@@ -25,7 +25,8 @@ NOT_RETRIED = ("cancelled", "spending-cap")  # a second attempt could only say t
 
 @dataclass(frozen=True)
 class Job:
-    """What `run_trial` needs for one trial. task may be a folder; one agent object may serve several jobs."""
+    """What `run_trial` needs for one trial. task may be a folder; one agent object may serve several jobs. id: the trial's,
+    by which a run that was killed finds it again."""
 
     task: Task | str | Path
     agent: Agent
@@ -34,6 +35,7 @@ class Job:
     limits: Limits | None = None
     admitted: bool = False
     seed: int | None = None
+    id: str | None = None
 
 
 class InfraBroken(RuntimeError):
@@ -120,6 +122,7 @@ class _Batch:
                 run=self.run_record,
                 seed=job.seed,
                 cancel=self.cancel,
+                id=job.id,
             )
 
     def note(self, trial: Trial) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
 
 from workbench.agents import Agent, Budget
 from workbench.models import ContextFull
@@ -20,6 +19,7 @@ from workbench.traces import Episode
 from workbench.trials import Grade, Trial, plain
 from workbench.trials.grader import grade
 from workbench.trials.outcomes import Cancelled, Judgement, judge_error, judge_grades, passed
+from workbench.trials.recall import Recorder, recall, write_down
 from workbench.trials.setting import (
     agent_env,
     agent_limits,
@@ -29,16 +29,6 @@ from workbench.trials.setting import (
     is_separate,
     prepare,
 )
-
-
-class Recorder(Protocol):
-    """The part of a run that a trial needs (workbench.runs.Run)."""
-
-    id: str
-
-    def record(self, kind: str, row: Mapping[str, Any]) -> object: ...
-
-    def path(self, kind: str, name: str) -> Path: ...
 
 
 @dataclass
@@ -71,7 +61,8 @@ def run_trial(
     is kept when it is shorter. limits: of both sandboxes instead of the task's own (which are capped at
     `setting.MAXIMUM`). admitted: the task was validated, so a grader that breaks is the policy's doing (reward 0).
     run: the trial is written to its journal as a "trial" row. seed: written down; agents take theirs when they are made.
-    cancel: when set, the trial ends at its next phase as `infra` ("cancelled"). id: the trial's; else a fresh one.
+    cancel: when set, the trial ends at its next phase as `infra` ("cancelled"). id: the trial's; else a fresh one. A trial
+    of this id that `run` already holds is read back instead (see recall).
     Images are built first, outside the trial's clock (`prepare` builds them ahead of a queue).
     KeyboardInterrupt passes through, after the sandbox is removed.
     """
@@ -80,6 +71,8 @@ def run_trial(
     try:
         if not isinstance(task, Task):
             task = load_task(task)
+        if id is not None and run is not None and (found := recall(run, id, task.digest)) is not None:
+            return found
         _live_through(life, task, agent, backend, budget, limits, run.id if run is not None else "", cancel)
         verdict = judge_grades(life.grades, steps=len(task.steps), strategy=task.reward_strategy, admitted=admitted)
     except Exception as error:
@@ -90,18 +83,6 @@ def run_trial(
     if run is not None:
         write_down(trial, run)
     return trial
-
-
-def write_down(trial: Trial, run: Recorder, kind: str = "trial") -> None:
-    """The row to the journal; turns and the verifier's words to `traces/<trial id>.json`, written first, so that a
-    trial in the journal has its trace."""
-    row = trial.to_row()
-    if any(episode.turns for episode in trial.episodes):
-        from workbench.runs.folder import write_json
-
-        episodes = [episode.to_json() for episode in trial.episodes]
-        write_json(run.path("traces", f"{trial.id}.json"), {**row, "episodes": episodes, "steps": trial.steps})
-    run.record(kind, row)
 
 
 def _live_through(
