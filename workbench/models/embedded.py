@@ -5,13 +5,14 @@ Turned once into a bf16 folder in the cache (269 MB; about half a minute), then 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import importlib.util
+import io
 import os
 import shutil
 import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 from workbench.models import ModelError
@@ -44,7 +45,10 @@ def smollm2_folder() -> Path:
                 file=sys.stderr,
                 flush=True,
             )
-            _convert(source, folder)
+            from workbench.models.transformers_model import quiet
+
+            with quiet():
+                _convert(source, folder)
     return folder
 
 
@@ -67,7 +71,8 @@ def _convert(source: Path, folder: Path) -> None:
     place = {"gguf_file": source.name, "local_files_only": True}
     config = AutoConfig.from_pretrained(source.parent, **place)
     tokenizer = AutoTokenizer.from_pretrained(source.parent, **place)
-    quantized = AutoModelForCausalLM.from_pretrained(source.parent, **place)
+    with contextlib.redirect_stderr(io.StringIO()):  # its GGUF reader draws a bar that no setting turns off
+        quantized = AutoModelForCausalLM.from_pretrained(source.parent, **place)
     if hasattr(config, "quantization_config"):
         del config.quantization_config  # save_pretrained refuses a model that still calls itself a GGUF
     plain = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
@@ -83,7 +88,7 @@ def _convert(source: Path, folder: Path) -> None:
         raise
 
 
-@contextmanager
+@contextlib.contextmanager
 def _locked(path: Path):
     """An exclusive lock between processes; freed by the kernel when its holder dies."""
     with path.open("w") as handle:

@@ -11,7 +11,8 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -146,31 +147,49 @@ def load_transformers(
     name: str = "",
     dtype: str = "auto",
     device: str = "auto",
+    threads: int | None = None,
     offline: bool = False,
     **options: object,
 ) -> TransformersModel:
     """Load a local folder or a hub model. dtype: "auto" = bfloat16 on a GPU and on a CPU that multiplies it natively,
-    else float32. options: max_batch, max_context. Raises ModelError that says what to do."""
+    else float32. threads: torch's in this process, on a CPU; None = all cores but one, at least one. (Sandboxes work on
+    the same machine: two threads on two busy cores were seen to decode 15 times slower than one, since each matrix
+    product waits for its slowest thread.) options: max_batch, max_context. Raises ModelError that says what to do."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
-    from transformers.utils import logging
 
     device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     dtype = _best_dtype(device) if dtype == "auto" else dtype
+    if device == "cpu":
+        torch.set_num_threads(threads or max(1, _cores() - 1))
     local = {"local_files_only": True} if offline or Path(path).is_dir() else {}
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path, **local)
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype), **local)
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(path, **local)
+            model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype), **local)
     except (OSError, ValueError) as error:
         raise ModelError(
             f"cannot load {path}: {error}. Name a folder with config.json, weights and tokenizer, or a hub model that this "
             "machine can reach (gated models need HF_TOKEN)"
         ) from error
+    return TransformersModel(model.to(device), tokenizer, name=name or f"transformers:{path}", **options)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars of transformers: a load of a second needs none, and they fill the logs of batch runs."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
     finally:
         if shown:
             logging.enable_progress_bar()
-    return TransformersModel(model.to(device), tokenizer, name=name or f"transformers:{path}", **options)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _best_dtype(device: str) -> str:
