@@ -108,10 +108,10 @@ class Warden:
         os.close(fd)
 
     def on_kill(self, fds: list[int], number: int) -> tuple[dict, list[int]]:
-        return {"killed": self.box.kill_since(number)}, []
+        return {"killed": self.box.processes.kill_since(number)}, []
 
     def on_kill_all(self, fds: list[int]) -> tuple[dict, list[int]]:
-        return {"killed": self.box.kill_all()}, []
+        return {"killed": self.box.processes.kill_all()}, []
 
     def on_usage(self, fds: list[int]) -> tuple[dict, list[int]]:
         return self.box.usage(), []

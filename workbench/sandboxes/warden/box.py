@@ -1,12 +1,11 @@
 """One sandbox: its overlays, its first process, the commands that enter it, and its end."""
 
 # Names from hostile trees stay strings, and go to the kernel with descriptors.
-# ruff: noqa: PTH104, PTH103, PTH208
+# ruff: noqa: PTH104, PTH103
 from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import select
 import signal
 import socket
@@ -16,13 +15,11 @@ from pathlib import Path
 import command
 import files
 import trees
-import unlinked
 from enter import STATE, SYSTEM
 from linux import CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS, clone_tree, protect_tree
+from processes import Processes
 
 _START_SECONDS = 20.0
-_KILL_SECONDS = 10.0
-_RACE_SECONDS = 1.0
 # The first process says that it runs, then reaps orphans until the warden is gone (its standard input ends).
 _INIT = "printf R >&3; exec 3>&-; while read -r _; do :; done"
 
@@ -39,9 +36,6 @@ class Box:
         self.namespaces = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS
         if wanted["network"] != "host":  # the host's network is not ours to enter, and we are in it already
             self.namespaces |= CLONE_NEWNET
-        self.first_marker = resource.getrlimit(resource.RLIMIT_MSGQUEUE)[1]
-        if self.first_marker < 0:
-            self.first_marker = 1 << 30
 
     # ------------------------------------------------------------------ start
 
@@ -64,6 +58,7 @@ class Box:
         self.inside = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
         self.proc = os.open(f"/proc/{pid}/root/proc", os.O_RDONLY | os.O_DIRECTORY)
         self.network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+        self.processes = Processes(self.init, self.proc, self.own_pids, self._reap)
         self._add_mounts()
         return pid
 
@@ -136,7 +131,7 @@ class Box:
         try:
             self.child = os.fork()
             if self.child == 0:
-                marker = max(self.first_marker - wanted["number"], 0)
+                marker = self.processes.marker(wanted["number"])
                 command.become(wanted, fds, self.init, self.namespaces, marker)
         finally:
             os.setns(self.own_pids, CLONE_NEWPID)
@@ -156,104 +151,18 @@ class Box:
             code = os.waitstatus_to_exitcode(status)
             self.status = code if code >= 0 else 128 - code
 
-    def processes(self) -> list[str]:
-        """Everything but the first process, as numbered inside."""
-        self._reap()
-        os.lseek(self.proc, 0, os.SEEK_SET)
-        return [name for name in os.listdir(self.proc) if name.isdigit() and name != "1"]
-
-    def kill_since(self, number: int) -> int:
-        """Kill what command `number` started, and whatever hides among its successors.
-
-        Each command runs under its own hard limit on message queues, one lower than the command before: descendants
-        inherit it, nobody inside can raise it, and who lowers it only becomes one of the killed.
-        """
-        limit = max(self.first_marker - number, 0)
-        killed: set[str] = set()
-        begun = time.monotonic()
-        while True:
-            found = {pid for pid in self.processes() if (mark := self._marker(pid)) is not None and mark <= limit}
-            late = time.monotonic() - begun
-            if not found:
-                return len(killed)
-            if late > _KILL_SECONDS or (late > _RACE_SECONDS and found - killed):
-                return len(killed) + self.kill_all()  # it forks faster than one by one can kill
-            killed |= found
-            for pid in found:
-                self._signal(pid)
-            time.sleep(0.0005)
-
-    def _marker(self, pid: str) -> int | None:
-        for line in self._read(f"{pid}/limits").splitlines():
-            if line.startswith("Max msgqueue"):
-                return int(line.split()[3]) if line.split()[3].isdigit() else None
-        return None  # it has ended
-
-    def _read(self, path: str) -> str:
-        try:
-            fd = os.open(path, os.O_RDONLY, dir_fd=self.proc)
-        except OSError:
-            return ""
-        try:
-            return os.read(fd, 1 << 16).decode(errors="replace")
-        except OSError:
-            return ""
-        finally:
-            os.close(fd)
-
-    def _signal(self, pid: str) -> None:
-        try:
-            fd = os.open(pid, os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
-        except OSError:
-            return
-        with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(fd, signal.SIGKILL)
-        os.close(fd)
-
-    def kill_all(self) -> int:
-        """Kill everything but the first process: `kill(-1)` from within, which no fork can slip past."""
-        seen, until = set(), time.monotonic() + _KILL_SECONDS
-        while found := self.processes():
-            seen.update(found)
-            if time.monotonic() > until:
-                raise TimeoutError(f"{len(found)} processes do not end")
-            try:
-                self._kill_from_within()
-            except BlockingIOError:  # the sandbox has used up its processes, ours too
-                for pid in found:
-                    self._signal(pid)
-            time.sleep(0.0005)
-        return len(seen)
-
-    def _kill_from_within(self) -> None:
-        os.setns(self.init, CLONE_NEWPID)
-        try:
-            killer = os.fork()
-            if killer == 0:
-                try:
-                    os.kill(-1, signal.SIGKILL)
-                finally:
-                    os._exit(0)
-        finally:
-            os.setns(self.own_pids, CLONE_NEWPID)
-        os.waitpid(killer, 0)
-
     def usage(self) -> dict:
         """Bytes written to disk, resident bytes and the number of processes, at this moment."""
-        resident = 0
-        names = self.processes()
-        for pid in names:
-            words = self._read(f"{pid}/statm").split()
-            resident += (int(words[1]) - int(words[2])) * resource.getpagesize() if len(words) > 2 else 0
-        written = trees.size(f"{self.folder}/root") + trees.size(f"{self.folder}/usr")
-        return {"disk": written + unlinked.size(self.proc, names), "memory": resident, "processes": len(names)}
+        names = self.processes.names()
+        written = sum(trees.size(f"{self.folder}/{part}") for part in ("root", "usr")) + self.processes.unlinked(names)
+        return {"disk": written, "memory": self.processes.memory(names), "processes": len(names)}
 
     def watch(self) -> None:
         """Between commands nobody asks: end background processes that have filled the disk."""
-        if time.monotonic() > self.next_look and self.processes():
+        if time.monotonic() > self.next_look and self.processes.names():
             begun = time.monotonic()
             if self.usage()["disk"] > self.wanted["disk"]:
-                self.kill_all()
+                self.processes.kill_all()
             self.next_look = time.monotonic() + 20 * (time.monotonic() - begun)  # a large tree is looked at less often
 
     # ------------------------------------------------------------------ files
