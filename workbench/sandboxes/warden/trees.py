@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _CHUNK = 8 << 20
+_ENTRY = 512  # bytes that a name counts for: millions of empty files are a full disk too
 _LEVELS = 500  # descriptors that removing a tree may hold
 
 
@@ -75,7 +76,7 @@ def _measure(here: int, below: list[str], seen: set[int]) -> int:
                 if info.st_ino in seen:
                     continue
                 seen.add(info.st_ino)
-            total += info.st_blocks * 512
+            total += info.st_blocks * 512 + _ENTRY
     return total
 
 
