@@ -143,7 +143,7 @@ for i in range(10):
     for _ in range(30):
         f.write(bytes(1 << 20))
     time.sleep(0.2)" && {{ {REST} }}"""
-HERD = """for i in $(seq 150); do (echo 0 > /proc/self/oom_score_adj; exec python3 -S -c "x = b'1' * (3 << 20); import time; time.sleep(60)") & done; sleep 2"""
+HERD = """for i in $(seq 100); do (echo 0 > /proc/self/oom_score_adj; exec python3 -S -c "x = b'1' * (3 << 20); import time; time.sleep(60)") & done; sleep 2"""
 
 CASES = [
     # the reward
@@ -213,7 +213,7 @@ CASES = [
     agent("closed-home", "takes every right from its home, its working folder and /tmp", "ours", "chmod 000 /root /tmp /app; true"),
     agent("deep-tree", "folders nested beyond PATH_MAX", "ours",
           DEEP % 'pass'),
-    agent("many-files", "ten thousand files", "ours", "mkdir /app/many; cd /app/many; seq 10000 | xargs touch"),
+    agent("many-files", "two thousand files", "ours", "mkdir /app/many; cd /app/many; seq 2000 | xargs touch"),
     agent("awkward-names", "file names with newlines, escape codes, bytes that are no text, and 255 long", "ours",
           "cd /app; touch $'a\\nb' $'\\e[2J' $'\\xff\\xfe' -- -rf \"$(printf 'x%.0s' $(seq 255))\"; mkdir $'d\\n/tests' 2>/dev/null; true"),
     agent("hard-links", "hard links to system files, and to its own answers", "ours", "ln /etc/passwd /app/p 2>/dev/null; ln /bin/bash /app/b 2>/dev/null; ln /app/count.txt /app/c; true"),

@@ -8,19 +8,21 @@ import os
 import pytest
 
 from workbench.agents import Budget
-from workbench.sandboxes import get_backend
+from workbench.sandboxes import Limits, get_backend
 from workbench.trials.run import run_trial
 
 from .builders import with_pytest, write_task
 from .cases import AGENTS
 from .stage import SECRET, Host, Results, Shell, adopt_orphans, chosen
 
+LIMITS = Limits(cpus=1, memory_mb=256, disk_mb=64, processes=128)
+
 
 def run_case(case, backend, folder):
     pieces = {**(with_pytest() if case.pytest else {}), **case.task}
     task = write_task(folder / case.name, pieces, **case.times)
     budget = Budget(seconds=case.seconds, command_seconds=case.command_seconds)
-    return run_trial(task, Shell(case.commands), backend, budget=budget, admitted=True)
+    return run_trial(task, Shell(case.commands), backend, budget=budget, limits=LIMITS, admitted=True)
 
 
 @pytest.fixture(scope="module")

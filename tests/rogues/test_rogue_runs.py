@@ -135,10 +135,10 @@ def test_the_same_attack_on_a_task_that_is_not_admitted_is_the_tasks_fault(task,
     assert [(outcomes[f].outcome, outcomes[f].reward) for f in (True, False)] == [("policy", 0.0), ("task", None)]
 
 
-def test_fifty_hostile_and_honest_trials_side_by_side_do_not_touch_each_other(task, backend):
+def test_two_dozen_hostile_and_honest_trials_side_by_side_do_not_touch_each_other(task, backend):
     from .cases import AGENTS
 
     race = next(case for case in AGENTS if case.name == "reward-after")
-    agents = [Shell(race.commands) if number % 2 else Shell(()) for number in range(50)]
+    agents = [Shell(race.commands) if number % 2 else Shell(()) for number in range(24)]
     trials = run_trials([Job(task, agent, backend, admitted=True) for agent in agents], workers=8)
-    assert [t.reward for t in trials] == [0.0, 0.25] * 25
+    assert [t.reward for t in trials] == [0.0, 0.25] * 12

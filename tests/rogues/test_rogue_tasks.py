@@ -33,7 +33,8 @@ def admissions(request, backend, host, tmp_path_factory):
     write_task(held_out / "log-forensics", {"instruction.md": HELD_OUT})
 
     def run(case):
-        return admit(case.write(folder / case.name), Counted(backend), held_out=held_out, repeats=2)
+        repeats = 2 if case.stage == "repeat" else 1
+        return admit(case.write(folder / case.name), Counted(backend), held_out=held_out, repeats=repeats)
 
     results = Results(run, chosen(request, TASKS))
     yield results
