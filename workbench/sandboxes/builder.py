@@ -85,7 +85,9 @@ class _Build:
 
     def on_from(self, step: Step) -> None:
         name = dockerfile.known_base(step, self.args)
+        begun = time.monotonic()
         base = self.backend.base()
+        self.deadline += time.monotonic() - begun  # making the base layer, once a machine, is not the task's time
         self.layers, self.args, self.key = [base], {}, Path(base).name
         self.stands_for[name] = stand_in(base)
 
