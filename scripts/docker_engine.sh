@@ -20,7 +20,7 @@ socket=unix://$run/docker.sock
 tags="python:3.12-slim python:3.13-slim ubuntu:24.04 debian:bookworm-slim"
 
 say() { printf 'docker-engine: %s\n' "$*" >&2; }
-unable() { say "no Docker engine here: $*"; exit 3; }
+unable() { say "no Docker engine here: $*"; ! ours || stop; exit 3; }
 answers() { command -v docker >/dev/null 2>&1 && timeout 20 docker info >/dev/null 2>&1; }
 ours() { [ -s "$run/docker.pid" ] && kill -0 "$(cat "$run/docker.pid")" 2>/dev/null; }
 has_image() { docker image inspect "$1" >/dev/null 2>&1; }
@@ -68,7 +68,6 @@ make_rootfs() { # $1: the tarball to make. Runs in the background while the engi
   debootstrap --variant=minbase --include=python3,python3-pytest "$(suite)" "$root" "$(mirror)" >"$state/debootstrap.log" 2>&1 || return 1
   ln -sf python3 "$root/usr/bin/python"
   rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* "$root"/usr/share/doc/* "$root"/usr/share/locale/*
-  # Sources of apt as this machine has them: a RUN apt-get in a Dockerfile finds the same mirror.
   tar -C "$root" --numeric-owner --one-file-system -cf "$1.part" . && mv "$1.part" "$1"
   status=$?
   rm -rf "$root"
@@ -107,6 +106,7 @@ remember_network() {
   { cat /proc/sys/net/ipv4/ip_forward; iptables -S FORWARD 2>/dev/null | awk '$1 == "-P" {print $3}'; } >"$run/before"
 }
 restore_network() {
+  ! pgrep -x dockerd >/dev/null 2>&1 || return 0 # another engine's bridge and rules are not ours to remove
   for link in docker0 $(ip -o link show type bridge 2>/dev/null | sed -n 's/^[0-9]*: \(br-[0-9a-f]\{12\}\).*/\1/p'); do
     ip link delete "$link" 2>/dev/null || true
   done
@@ -120,16 +120,27 @@ restore_network() {
 }
 start_engine() {
   remember_network
-  say "starting dockerd"
-  setsid nohup dockerd --data-root "$state/data" --exec-root "$run/exec" --pidfile "$run/docker.pid" -H "$socket" \
-    --ip6tables=false --userland-proxy=false >"$state/dockerd.log" 2>&1 </dev/null &
-  for _ in $(seq 300); do
-    answers && return 0
-    sleep 0.1
-  done
+  # Without a bridge (kernels that lack what it needs) only no-network and allowlist sandboxes can be had.
+  launch --ip6tables=false --userland-proxy=false && return 0
+  say "dockerd did not start with a bridge; trying without"
+  stop
+  mkdir -p "$run"
+  launch --bridge=none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false && return 0
   tail -n 5 "$state/dockerd.log" >&2
   stop
-  unable "dockerd did not answer within 30 s (log: $state/dockerd.log)"
+  unable "dockerd did not answer (log: $state/dockerd.log)"
+}
+launch() {
+  say "starting dockerd"
+  setsid nohup dockerd --data-root "$state/data" --exec-root "$run/exec" --pidfile "$run/docker.pid" -H "$socket" "$@" \
+    >"$state/dockerd.log" 2>&1 </dev/null &
+  daemon=$!
+  for _ in $(seq 300); do
+    answers && return 0
+    kill -0 "$daemon" 2>/dev/null || return 1
+    sleep 0.1
+  done
+  return 1
 }
 start() {
   if answers; then
@@ -163,6 +174,9 @@ stop() {
   restore_network
   awk -v run="$run/" -v data="$state/data/" 'index($2, run) == 1 || index($2, data) == 1 {print $2}' /proc/mounts | sort -r |
     while read -r mount; do umount -l "$mount" || true; done
+  for group in /sys/fs/cgroup/docker /sys/fs/cgroup/*/docker; do
+    [ ! -d "$group" ] || find "$group" -depth -type d -exec rmdir {} + 2>/dev/null || true
+  done
   rm -rf "$run"
 }
 

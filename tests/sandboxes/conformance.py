@@ -27,13 +27,15 @@ COPY data.txt /app/data.txt
 RUN mkdir -p /app/kept && echo kept > /app/kept/file && echo gone > /app/gone && chmod 600 /app/gone
 """
 
-# A child that leaves the session, ignores TERM and HUP, closes nothing, and writes a line every 0.05 s.
+# A child that leaves the session, ignores TERM and HUP, and writes a byte every 0.05 s.
 STUBBORN = """
 import os, signal, sys, time
 for _ in range(2):
     if os.fork():
         os._exit(0)
     os.setsid()
+for fd in (0, 1, 2):
+    os.dup2(os.open(os.devnull, os.O_RDWR), fd)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 while True:
@@ -390,7 +392,7 @@ class Conformance:
         assert "1 failed, 1 passed" in result.stdout
         ctrf = grader.exec(["/opt/verifier/bin/python", "-I", "-c", "import ctrf"])
         assert ctrf.ok, ctrf.output
-        assert not grader.exec("echo x >> /opt/verifier/bin/python").ok
+        assert not grader.exec("echo x > /opt/verifier/new").ok
 
     def test_verifier_image_without_a_dockerfile(self, backend, tmp_path, start):
         (tmp_path / "tests").mkdir()

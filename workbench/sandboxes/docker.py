@@ -71,7 +71,7 @@ class Docker:
         self._pythons: dict[str, tuple[str, str]] = {}
 
     def capabilities(self) -> Capabilities:
-        bridge = bool(self._client.networks.list(names=["^bridge$"]))
+        bridge = self._has_bridge()
         networks = ("no-network", "public", "allowlist") if bridge else ("no-network", "allowlist")
         info = self._info
         limits = {
@@ -92,6 +92,9 @@ class Docker:
             notes.append("no public network: this engine runs without its bridge")
         return Capabilities(networks, users=True, limits=limits, notes=tuple(notes))
 
+    def _has_bridge(self) -> bool:
+        return bool(self._client.api.networks(names=["^bridge$"]))
+
     # ------------------------------------------------------------------ images
     def build(self, environment: Path, *, verifier: bool = False, timeout: float = 600.0) -> Image:
         text = f"FROM {self._base}\n" if verifier and not (environment / "Dockerfile").exists() else None
@@ -103,7 +106,7 @@ class Docker:
             with self._key_lock(key):
                 if not self._has(tag):
                     images.run_build(self._client, context, tag, timeout=timeout, labels={"workbench.image": key},
-                                     memory_mb=self._build_memory)  # fmt: skip
+                                     memory_mb=self._build_memory, network=None if self._has_bridge() else "none")  # fmt: skip
             config = self._client.api.inspect_image(tag)
         return self._image(config, key, ids)
 

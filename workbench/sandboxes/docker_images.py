@@ -126,7 +126,14 @@ def resolve(client: Any, name: str, line: int | None = None) -> str:
 
 
 def run_build(
-    client: Any, context: Context, tag: str, *, timeout: float, labels: dict[str, str], memory_mb: int
+    client: Any,
+    context: Context,
+    tag: str,
+    *,
+    timeout: float,
+    labels: dict[str, str],
+    memory_mb: int,
+    network: str | None = None,
 ) -> None:
     """Build and tag. BuildError says which line of the Dockerfile failed, with the end of the log."""
     import requests
@@ -137,6 +144,7 @@ def run_build(
     late = f"not finished after {timeout:g} s (build timeout)"
     stream = client.api.build(
         fileobj=io.BytesIO(context.archive), custom_context=True, tag=tag, rm=True, forcerm=True, labels=labels, timeout=timeout,
+        network_mode=network,
         container_limits={"memory": memory_mb << 20, "memswap": memory_mb << 20},
     )  # fmt: skip
     try:
