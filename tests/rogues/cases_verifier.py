@@ -129,7 +129,7 @@ CASES = [
     ),
     TaskCase(
         "verifier-output", "sound, with 200 MB of output from the verifier", HARBOR + " (200 MB log)", graded(WRITE + "yes rogue | head -c 200000000"),
-        stage="admitted", rewards=SOUND,
+        stage="admitted", rewards=SOUND, slow=True,
     ),
     TaskCase(
         "verifier-escapes", "sound, with terminal escape codes, NULs and bytes that are no text in the verifier's output", "ours",
