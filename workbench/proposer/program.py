@@ -25,13 +25,13 @@ from workbench.proposer.steps import Step, draw_step
 LADDER: tuple[tuple[str, ...], ...] = (
     ("write",),
     ("rename",),
-    ("count",),
-    ("copy",),
     ("phrase",),
+    ("copy",),
     ("append",),
-    ("write", "copy"),
-    ("rename", "count"),
-    ("append", "sort", "count"),
+    ("count",),
+    ("write", "write"),
+    ("rename", "copy"),
+    ("append", "count", "write"),
     ("copy", "sort", "replace", "column"),
 )
 MIDDLE = 3
