@@ -16,11 +16,11 @@ import weakref
 from typing import Any
 
 from workbench.sandboxes import SYSTEM_PATHS, SandboxError
+from workbench.sandboxes.docker_changes import ADDED, DELETED, MODIFIED, changes
 from workbench.sandboxes.docker_files import inside, open_stream
 from workbench.sandboxes.docker_owner import LABEL, owner
 
 REPOSITORY = "workbench/snapshot"
-_MODIFIED, _ADDED, _DELETED = 0, 1, 2  # the engine's numbers
 
 
 def is_system(path: str) -> bool:
@@ -39,11 +39,11 @@ class Saved:
         self.sealed = sealed
         if sealed:
             self._image: str | None = None
-            self.changes = client.api.diff(container) or []
+            self.changes = changes(client, container)
             return
         client.api.pause(container)  # changes and image must speak of the same moment
         try:
-            self.changes = client.api.diff(container) or []
+            self.changes = changes(client, container)
             self._image = self._commit()
         finally:
             client.api.unpause(container)
@@ -89,11 +89,11 @@ def restore(client: Any, saved: Saved, target: str, remove: Any) -> None:
     """
     from docker.errors import APIError, NotFound
 
-    changes = {c["Path"]: c["Kind"] for c in saved.changes if not is_system(c["Path"])}
+    relevant = {path: kind for path, kind in saved.changes.items() if not is_system(path)}
     try:
         with saved.container() as source:
-            gone = [path for path, kind in changes.items() if kind == _DELETED]
-            roots = _roots(client, source, changes)
+            gone = [path for path, kind in relevant.items() if kind == DELETED]
+            roots = _roots(client, source, relevant)
             remove([*gone, *_turned(client, target, roots)])
             for root in roots:
                 _carry(client, source, target, root)
@@ -114,11 +114,11 @@ def _roots(client: Any, source: str, changes: dict[str, int]) -> list[str]:
     for path, kind in sorted(changes.items()):
         if roots and path.startswith(roots[-1] + "/"):
             continue
-        if kind == _MODIFIED and path in parents:
+        if kind == MODIFIED and path in parents:
             continue
-        if kind != _ADDED:
+        if kind != ADDED:
             info = _stat(client, source, path)
-            if info is None or (kind == _MODIFIED and _is_folder(info)):
+            if info is None or (kind == MODIFIED and _is_folder(info)):
                 continue
         roots.append(path)
     return roots

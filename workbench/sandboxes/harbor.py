@@ -41,13 +41,13 @@ from workbench.sandboxes import docker_images as images
 from workbench.sandboxes import docker_verifier as verifier_layer
 from workbench.sandboxes import harbor_inside as inside
 from workbench.sandboxes.docker_owner import dead, owner
+from workbench.sandboxes.harbor_context import blame, declared_env, remove_compose_project, unpack_context, volume
 from workbench.sandboxes.harbor_sandbox import HarborSandbox, Saved
 
 BASE = "python:3.13-slim"
 _START_SECONDS = 1800.0
 # Harbor's docker type otherwise waits 10 s for a process that ignores TERM at each stop, and keeps zombies.
 _COMPOSE_OVERLAY = {"services": {"main": {"stop_grace_period": "0s", "init": True}}}
-_BUILD_WORDS = ("dockerfile", "failed to solve", "failed to build", "build failed", "building", "manifest unknown")
 
 
 @dataclass(frozen=True)
@@ -184,13 +184,13 @@ class HarborBackend:
             lock = self._building.setdefault(key, threading.Lock())
         with lock:
             if not folder.exists():
-                _unpack_context(context.archive, folder)
+                unpack_context(context.archive, folder)
             if key not in self._facts:
                 self._facts[key] = self._probe(folder, context, timeout)
         facts = self._facts[key]
         handle = {"folder": str(folder), "python": facts.python, "shell": facts.shell}
         return Image(
-            backend=self.name, key=key, workdir=facts.workdir, env=_env(context), user=facts.user,
+            backend=self.name, key=key, workdir=facts.workdir, env=declared_env(context.instructions), user=facts.user,
             stands_for={name: f"{self.name}/{name}" for name in bases}, handle=handle,
         )  # fmt: skip
 
@@ -210,7 +210,7 @@ class HarborBackend:
                 with contextlib.suppress(Exception):
                     self._wait(environment.stop(delete=False), 300, "stop an environment")
         except SandboxError as error:
-            raise _as_build_error(error, context) from error
+            raise blame(error, context) from error
         finally:
             shutil.rmtree(session, ignore_errors=True)
         pairs = dict(line.partition("=")[::2] for line in (said or "").splitlines())
@@ -247,7 +247,7 @@ class HarborBackend:
                 environment = self._environment(
                     Path(base.handle["folder"]), session, network, override_cpus=limits.cpus,
                     override_memory_mb=limits.memory_mb, override_storage_mb=limits.disk_mb,
-                    mounts=[_volume(m) for m in binds] if can_mount else [],
+                    mounts=[volume(m) for m in binds] if can_mount else [],
                 )  # fmt: skip
             except ValueError as error:
                 raise Unsupported(f"{self.name} refuses this environment: {error}") from error
@@ -294,47 +294,7 @@ class HarborBackend:
                 "" if ":" in known.get("kind", "") else f"; look at {known.get('kind')} for an environment of that name"
             )
             if known.get("kind") == "docker":
-                where = _remove_compose_project(session.name)
+                where = remove_compose_project(session.name)
             shutil.rmtree(session, ignore_errors=True)
             removed.append(f"harbor session {session.name}{where}")
         return removed
-
-
-def _volume(mount: Mount) -> dict[str, Any]:
-    volume: dict[str, Any] = {"type": "bind", "source": str(mount.source.resolve()), "target": mount.target}
-    return volume if mount.writable else {**volume, "read_only": True}
-
-
-def _env(context: images.Context) -> dict[str, str]:
-    """ENV of the last stage, for the record; the environment itself sets it for every command."""
-    from workbench.sandboxes.harbor_context import declared_env
-
-    return declared_env(context.instructions)
-
-
-def _unpack_context(archive: bytes, folder: Path) -> None:
-    from workbench.sandboxes.harbor_context import unpack_context
-
-    unpack_context(archive, folder)
-
-
-def _as_build_error(error: SandboxError, context: images.Context) -> Exception:
-    from workbench.sandboxes.harbor_context import blame
-
-    return blame(error, context, _BUILD_WORDS)
-
-
-def _remove_compose_project(project: str) -> str:
-    """Containers and networks of one Compose project; says what went."""
-    import docker
-
-    with contextlib.suppress(docker.errors.DockerException):
-        client = docker.from_env(timeout=60)
-        chosen = {"label": f"com.docker.compose.project={project}"}
-        containers, networks = client.containers.list(all=True, filters=chosen), client.networks.list(filters=chosen)
-        for container in containers:
-            container.remove(force=True, v=True)
-        for network in networks:
-            network.remove()
-        return f": {len(containers)} containers, {len(networks)} networks"
-    return ""

@@ -1,7 +1,8 @@
-"""A task's build folder for Harbor, and what Harbor's errors say of it."""
+"""Files and messages at the harbor back end's border: build folders, what Harbor's errors say of them, snapshots' tars."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import shutil
@@ -9,11 +10,16 @@ import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from workbench.sandboxes import BuildError, SandboxError
+from workbench.sandboxes import BuildError, Mount, SandboxError
+from workbench.sandboxes import docker_files as files
 from workbench.sandboxes.docker_images import Context
+from workbench.sandboxes.docker_snapshots import is_system, renamed
 
 _LINE = re.compile(r"(?:[Dd]ockerfile(?: parse error)?(?: on)?(?: line |:)|line )(\d+)")
+
+_BUILD_WORDS = ("dockerfile", "failed to solve", "failed to build", "build failed", "building", "manifest unknown")
 
 
 def unpack_context(archive: bytes, folder: Path) -> None:
@@ -50,14 +56,14 @@ def declared_env(instructions: Sequence[tuple[str, int, str]]) -> dict[str, str]
     return {key: text for key, text in env.items() if "$" not in text}
 
 
-def blame(error: SandboxError, context: Context, words: Sequence[str]) -> Exception:
+def blame(error: SandboxError, context: Context) -> Exception:
     """The task's fault (BuildError with the line) when the message speaks of the build, else infrastructure's."""
     cause = error.__cause__
     message = str(error)
     if isinstance(cause, BuildError):
         return cause
     named = type(cause).__name__ if cause is not None else ""
-    if named != "SandboxBuildFailedError" and not any(word in message.lower() for word in words):
+    if named != "SandboxBuildFailedError" and not any(word in message.lower() for word in _BUILD_WORDS):
         return error
     found = _LINE.search(message)
     line = int(found.group(1)) if found else _line_of_step(message, context)
@@ -74,3 +80,52 @@ def _line_of_step(message: str, context: Context) -> int | None:
         if found > at:
             at, chosen = found, line
     return chosen
+
+
+def remove_compose_project(project: str) -> str:
+    """Containers and networks of one Compose project; says what went."""
+    import docker
+
+    with contextlib.suppress(docker.errors.DockerException):
+        client = docker.from_env(timeout=60)
+        chosen = {"label": f"com.docker.compose.project={project}"}
+        containers, networks = client.containers.list(all=True, filters=chosen), client.networks.list(filters=chosen)
+        for container in containers:
+            container.remove(force=True, v=True)
+        for network in networks:
+            network.remove()
+        return f": {len(containers)} containers, {len(networks)} networks"
+    return ""
+
+
+def missing(now: bytes, then: bytes, *, trusted: bool) -> list[bytes]:
+    """Paths of a fresh environment that a snapshot did not have; the topmost only."""
+    kept = set(then.split(b"\0"))
+    gone: list[bytes] = []
+    for path in sorted(set(now.split(b"\0")) - kept - {b""}):
+        name = path.decode("utf-8", "surrogateescape")
+        if (trusted and is_system(name)) or name.startswith("/tmp/.workbench-"):
+            continue
+        if not gone or not path.startswith(gone[-1] + b"/"):
+            gone.append(path)
+    return gone
+
+
+def filtered(archive: Path, *, trusted: bool) -> bytes:
+    """A snapshot's tar without what must not be carried over."""
+    buffer = io.BytesIO()
+    with (
+        archive.open("rb") as file,
+        files.open_stream(iter(lambda: file.read(1 << 18), b"")) as tar,
+        tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as out,
+    ):
+        for member in tar:
+            if "tmp/.workbench-" not in member.name and renamed(member, "", trusted=trusted):
+                out.addfile(member, tar.extractfile(member) if member.isreg() else None)
+    return buffer.getvalue()
+
+
+def volume(mount: Mount) -> dict[str, Any]:
+    """A mount in Harbor's words."""
+    volume: dict[str, Any] = {"type": "bind", "source": str(mount.source.resolve()), "target": mount.target}
+    return volume if mount.writable else {**volume, "read_only": True}

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import io
 import json
 import posixpath
 import shlex
@@ -25,7 +24,7 @@ from workbench.sandboxes import ExecResult, Image, Limits, SandboxError, Snapsho
 from workbench.sandboxes import docker_files as files
 from workbench.sandboxes import harbor_inside as inside
 from workbench.sandboxes.docker_owner import owner
-from workbench.sandboxes.docker_snapshots import is_system, renamed
+from workbench.sandboxes.harbor_context import filtered, missing
 
 _ARGUMENT_LIMIT = 48 << 10  # bytes of one command line that every provider takes
 _GRACE = 30.0  # seconds that Harbor's own time limit is later than ours
@@ -248,11 +247,11 @@ class HarborSandbox:
             with tempfile.TemporaryDirectory(dir=self._folder) as folder:
                 local = Path(folder) / "paths"
                 self._download(here, local)
-                gone = _missing(local.read_bytes(), saved.paths.read_bytes(), trusted=trusted)
+                gone = missing(local.read_bytes(), saved.paths.read_bytes(), trusted=trusted)
             if gone:
                 self._upload(b"\0".join(gone) + b"\0", here)
                 self._raw('xargs -0 rm -rf -- <"$1"; rm -f "$1"', here)
-            self._unpack(_filtered(saved.changes, trusted=trusted), "/", owner=False)
+            self._unpack(filtered(saved.changes, trusted=trusted), "/", owner=False)
 
     def stop(self) -> None:
         if self._stopped:
@@ -289,30 +288,3 @@ def _answer(result: Any, mark: str, seconds: float, limit: int) -> ExecResult:
             else (head + tail).decode("utf-8", "replace")
         )  # fmt: skip
     return ExecResult(int(report["code"]), *outputs, seconds, truncated=dropped > 0, killed_by=report["killed_by"])
-
-
-def _missing(now: bytes, then: bytes, *, trusted: bool) -> list[bytes]:
-    """Paths of a fresh environment that a snapshot did not have; the topmost only."""
-    kept = set(then.split(b"\0"))
-    gone: list[bytes] = []
-    for path in sorted(set(now.split(b"\0")) - kept - {b""}):
-        name = path.decode("utf-8", "surrogateescape")
-        if (trusted and is_system(name)) or name.startswith("/tmp/.workbench-"):
-            continue
-        if not gone or not path.startswith(gone[-1] + b"/"):
-            gone.append(path)
-    return gone
-
-
-def _filtered(archive: Path, *, trusted: bool) -> bytes:
-    """A snapshot's tar without what must not be carried over."""
-    buffer = io.BytesIO()
-    with (
-        archive.open("rb") as file,
-        files.open_stream(iter(lambda: file.read(1 << 18), b"")) as tar,
-        tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as out,
-    ):
-        for member in tar:
-            if "tmp/.workbench-" not in member.name and renamed(member, "", trusted=trusted):
-                out.addfile(member, tar.extractfile(member) if member.isreg() else None)
-    return buffer.getvalue()
