@@ -77,6 +77,7 @@ def _side(arguments: argparse.Namespace, side: int) -> dict[Any, str]:
 
 def _guessed(arguments: argparse.Namespace) -> dict[Any, str]:
     from workbench.traces.classify import default
+    from workbench.traces.search import trace_files
 
     if not arguments.traces:
         raise UsageError("to compare with the classifier, give the traces: --traces PATH")

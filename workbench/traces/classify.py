@@ -63,9 +63,8 @@ class Classifier:
             self._rules = {s: [_rule(s, i, r) for i, r in enumerate(data[s], 1)] for s in _SECTIONS}
         except (yaml.YAMLError, KeyError, TypeError, AttributeError, re.error) as error:
             raise ValueError(f"{path}: not a file of rules: {type(error).__name__} {error}") from error
-        wrong = {*self.order, self.otherwise} ^ set(LABELS)
-        if wrong:
-            raise ValueError(f"{path}: order must name {', '.join(LABELS)} once each")
+        if sorted(self.order) != sorted(LABELS) or self.otherwise not in LABELS:
+            raise ValueError(f"{path}: order must name {', '.join(LABELS)} once each, and otherwise one of them")
 
     def turns(self, turns: Iterable[TurnView]) -> list[Guess]:
         """One guess a turn. A text that stands right before a call takes the call's."""

@@ -73,7 +73,7 @@ def atif_chunks(
 
 
 def _head(info: TraceInfo) -> dict[str, Any]:
-    atif = info.extra.get("atif") or {}
+    atif = info.extra.get("atif_fields") or {}
     agent = {"name": info.agent, "version": info.version or "unknown", **(atif.get("agent") or {})}
     if info.model:
         agent["model_name"] = info.model
@@ -82,9 +82,9 @@ def _head(info: TraceInfo) -> dict[str, Any]:
 
 
 def _tail(info: TraceInfo, totals: _Totals) -> dict[str, Any]:
-    atif = dict(info.extra.get("atif") or {})
+    atif = dict(info.extra.get("atif_fields") or {})
     atif.pop("agent", None)
-    others = {k: v for k, v in info.extra.items() if k not in ("atif", "schema_version", "first_format")}
+    others = {k: v for k, v in info.extra.items() if k not in ("atif_fields", "schema_version", "first_format")}
     ours = {k: v for k, v in (("cwd", info.cwd), ("extra", others)) if v}
     first = info.extra.get("first_format") or (info.format if info.format != "atif" else "")
     if first:
@@ -104,7 +104,7 @@ def _subagents(info: TraceInfo, sides: dict[str, list[int]], spool: IO[bytes]) -
             spool.seek(offset)
             step = TraceStep.from_json(json.loads(spool.readline()))
             if place == 1:
-                about = step.extra.get("subagent") or {"agent": _head(info)["agent"]}
+                about = step.extra.get("subagent_fields") or {"agent": _head(info)["agent"]}
                 head = {**about, "schema_version": SCHEMA, "trajectory_id": branch}
                 yield json.dumps(head, ensure_ascii=False)[:-1] + ', "steps": ['
             yield (",\n" if place > 1 else "\n") + json.dumps(atif_step(step, place), ensure_ascii=False)
@@ -115,7 +115,7 @@ def _subagents(info: TraceInfo, sides: dict[str, list[int]], spool: IO[bytes]) -
 
 def atif_step(step: TraceStep, number: int) -> dict[str, Any]:
     """One step as ATIF."""
-    atif = dict(step.extra.get("atif") or {})
+    atif = dict(step.extra.get("atif_fields") or {})
     ours = {"id": step.id} if step.id else {}
     data: dict[str, Any] = {"step_id": number, "source": step.source, "message": atif.pop("message", step.text)}
     if _is_iso(step.timestamp):
@@ -127,7 +127,9 @@ def atif_step(step: TraceStep, number: int) -> dict[str, Any]:
     if step.results:
         ids = {c.id for c in step.calls}
         data["observation"] = {"results": [_result(r, ids) for r in step.results]}
-    extra = {k: v for k, v in step.extra.items() if k not in ("atif", "subagent")} | ({OURS: ours} if ours else {})
+    extra = {k: v for k, v in step.extra.items() if k not in ("atif_fields", "subagent_fields")} | (
+        {OURS: ours} if ours else {}
+    )
     return data | atif | ({"extra": extra} if extra else {})
 
 
@@ -146,6 +148,8 @@ def _agent_fields(step: TraceStep) -> dict[str, Any]:
 
 def _call(call: ToolCall) -> dict[str, Any]:
     arguments = call.parsed()
+    if "Infinity" in arguments_text(arguments) or "NaN" in arguments_text(arguments):
+        arguments = {}  # numbers that JSON lacks; the text as it was given is kept below
     exact = arguments_text(arguments) == call.arguments
     extra = call.extra if exact else {**call.extra, OURS: {"arguments": call.arguments}}
     data = {"tool_call_id": call.id, "function_name": call.name, "arguments": arguments}
@@ -153,14 +157,14 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _result(result: Result, ids: set[str]) -> dict[str, Any]:
-    atif = dict(result.extra.get("atif") or {})
+    atif = dict(result.extra.get("atif_fields") or {})
     ours: dict[str, Any] = {} if result.error is None else {"error": result.error}
     data: dict[str, Any] = {"content": atif.pop("content", result.text)}
     if result.call in ids:
         data["source_call_id"] = result.call
     elif result.call:
         ours["call"] = result.call
-    extra = {k: v for k, v in result.extra.items() if k != "atif"} | ({OURS: ours} if ours else {})
+    extra = {k: v for k, v in result.extra.items() if k != "atif_fields"} | ({OURS: ours} if ours else {})
     return data | atif | ({"extra": extra} if extra else {})
 
 

@@ -18,6 +18,7 @@ from workbench.traces.store import TraceError
 MAX_PIECE = 256 << 20  # bytes of one line or element; what is longer is no message of an agent
 _CHUNK = 1 << 20
 _BROKEN_SHOWN = 20
+_AFTER = frozenset(",]}: \t\r\n")  # what may stand after a value
 
 
 class Broken:
@@ -155,7 +156,8 @@ class _Reader:
                 if not self._more():
                     raise Cut("" if self.left() == 0 else f"no JSON after {self.left()} characters: {error}") from error
                 continue
-            if end < len(self._buffer) or not self._more():  # else a number may go on in the next chunk
+            # A number may go on in the next chunk, also after what looks like its end: 1 of 1.5, 1.5 of 1.5e3.
+            if self._buffer[end : end + 1] in _AFTER or not self._more():
                 self._at = end
                 return value
 

@@ -29,7 +29,8 @@ class LabelError(ValueError):
 class Label:
     """One decision. trace, step, call: the turn. label: one of LABELS, or "" to take an earlier one back. annotator: who
     or what decided; never a person who did not. codebook: its version. time: seconds since 1970. supersedes: id of the
-    record that this one replaces. unsure: the annotator's doubt. adjudicates: settles a dispute between others."""
+    record that this one replaces. unsure: the annotator's doubt. adjudicates: settles a dispute between others. saw_guess:
+    the classifier's guess was on the screen, so this is no blind judgement. seconds: the turn was looked at."""
 
     trace: str
     step: int
@@ -43,6 +44,7 @@ class Label:
     unsure: bool = False
     adjudicates: bool = False
     seconds: float | None = None
+    saw_guess: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
 
     def __post_init__(self) -> None:

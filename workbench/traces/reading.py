@@ -32,7 +32,9 @@ class Reading:
         importer = _IMPORTERS[format]
         try:
             info = importer.scan(path, format)
-        except (TypeError, KeyError, AttributeError, RecursionError) as error:
+        except TraceError:
+            raise
+        except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
             raise TraceError(f"{path}: not {FORMATS[format]}: {type(error).__name__} {error}") from error
         if redactor is not None and format != "workbench-trace":  # a record of ours has been through it
             redactor.learn(info.cwd)
@@ -44,7 +46,9 @@ class Reading:
         try:
             for item in importer.read(self.path, self.report, broken, *more):
                 yield self._clean(item)
-        except (TypeError, KeyError, AttributeError, RecursionError) as error:
+        except TraceError:
+            raise
+        except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
             raise TraceError(f"{self.path}: broken {self.format}: {type(error).__name__} {error}") from error
         finally:
             self.report.torn, self.report.broken = broken.torn, list(broken.places)

@@ -115,8 +115,8 @@ def public_text(step: TraceStep) -> str:
 
 
 def _of_step(step: TraceStep, number: int) -> Iterator[dict[str, Any]]:
-    if step.source != "agent":
-        return
+    if step.source != "agent" or (step.extra.get("atif_fields") or {}).get("is_copied_context"):
+        return  # copied context was a turn of the trace that it was copied from
     text = public_text(step)
     if text:
         shown = "" if step.calls else "\n".join(r.text for r in step.results)

@@ -17,7 +17,9 @@ from workbench.traces.importers.drafts import (
     Drafts,
     Tree,
     UnknownEntry,
+    blocks,
     count,
+    flag,
     ignore,
     iso,
     plain_text,
@@ -98,11 +100,10 @@ class _Branches:
         self._tree, self._alive, leaf, whole_side = Tree(), set(), "", True
         messages: list[tuple[str, str]] = []
         for entry in json_lines(path):
-            if not _place(entry):
+            if not _place(entry) or entry.get("isSidechain"):
                 continue
-            if entry.get("isSidechain"):
-                continue
-            self._tree.add(_place(entry), entry.get("parentUuid") or entry.get("logicalParentUuid"))
+            parent = entry.get("parentUuid") or entry.get("logicalParentUuid")
+            self._tree.add(_place(entry), parent if isinstance(parent, str) else None)
             if entry.get("type") in ("user", "assistant"):
                 leaf, whole_side = _place(entry), False
                 messages.append((_place(entry), _message_id(entry)))
@@ -134,10 +135,8 @@ def _assistant(entry: dict[str, Any], message: dict[str, Any], drafts: Drafts, b
     draft = drafts.find(_message_id(entry))
     if draft is None:
         draft = drafts.begin(_new(entry, message, branch))
-    content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
-    for block in blocks if isinstance(blocks, list) else []:
-        _block(record(block), draft, drafts)
+    for block in blocks(message.get("content")):
+        _block(block, draft, drafts)
     if isinstance(message.get("usage"), dict) and draft.source == "agent":
         draft.usage = _usage(message["usage"])  # the last line of a message has the final numbers
     if message.get("stop_reason"):
@@ -185,13 +184,13 @@ def _usage(usage: dict[str, Any]) -> Usage:
 
 
 def _user(entry: dict[str, Any], message: dict[str, Any], drafts: Drafts, branch: str) -> None:
-    content, said, others = message.get("content"), [], []
+    said, others = [], []
     time = iso(entry.get("timestamp"))
-    for block in [content] if isinstance(content, str) else content or []:
-        if isinstance(block, dict) and block.get("type") == "tool_result":
+    for block in blocks(message.get("content")):
+        if block.get("type") == "tool_result":
             text, parts = plain_text(block.get("content"))
             extra = {"parts": parts} if parts else {}
-            result = Result(text, str(block.get("tool_use_id") or ""), block.get("is_error"), extra)
+            result = Result(text, str(block.get("tool_use_id") or ""), flag(block.get("is_error")), extra)
             drafts.result(result, time, branch)
         else:
             text, parts = plain_text([block])

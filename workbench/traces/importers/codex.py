@@ -19,6 +19,7 @@ from workbench.traces.importers.drafts import (
     Drafts,
     UnknownEntry,
     count,
+    flag,
     ignore,
     iso,
     plain_text,
@@ -159,7 +160,7 @@ def _message(state: _State, entry: dict[str, Any], payload: dict[str, Any]) -> N
 def _output(state: _State, entry: dict[str, Any], payload: dict[str, Any]) -> None:
     output, error = payload.get("output"), None
     if isinstance(output, dict):
-        error = None if output.get("success") is None else not output["success"]
+        error = None if flag(output.get("success")) is None else not output["success"]
         output = output.get("content")
     text, parts = plain_text(output)
     extra = {"parts": parts} if parts else {}

@@ -182,6 +182,18 @@ def plain_text(content: Any) -> tuple[str, list[Any]]:
     return "\n".join(texts), others
 
 
+def blocks(content: Any) -> list[dict[str, Any]]:
+    """A message's content as blocks with a type; a string is one text block. What is no block is left out."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+
+
+def flag(value: Any) -> bool | None:
+    """A yes or no that the source may not have given."""
+    return value if isinstance(value, bool) else None
+
+
 def iso(value: Any) -> str:
     """A time as ISO 8601: strings as they are, numbers as seconds or milliseconds since 1970."""
     if isinstance(value, str):

@@ -16,6 +16,7 @@ from workbench.traces.importers.drafts import (
     Draft,
     Drafts,
     UnknownEntry,
+    blocks,
     count,
     ignore,
     iso,
@@ -92,8 +93,8 @@ def _reply(drafts: Drafts, extra: dict[str, Any]) -> None:
     choices = extra["response"].get("choices")
     reply = record(record(choices[0]).get("message")) if isinstance(choices, list) and choices else {}
     draft = drafts.begin(Draft("agent", texts=[_said(reply)], usage=_usage(extra), extra={"refused": True}))
-    for call in reply.get("tool_calls") or []:
-        function = record(record(call).get("function"))
+    for call in blocks(reply.get("tool_calls")):
+        function = record(call.get("function"))
         draft.call(call.get("id"), function.get("name"), arguments_text(function.get("arguments") or ""))
 
 
@@ -109,13 +110,13 @@ def _assistant(drafts: Drafts, message: dict[str, Any], extra: dict[str, Any]) -
             usage=_usage(extra),
         )
     )
-    for call in message.get("tool_calls") or []:
-        function = record(record(call).get("function"))
+    for call in blocks(message.get("tool_calls")):
+        function = record(call.get("function"))
         made = draft.call(call.get("id"), function.get("name"), arguments_text(function.get("arguments") or ""))
         drafts.called(draft, made)
     if not draft.calls:
-        for action in extra.get("actions") or []:
-            given = {"command": record(action).get("command") if isinstance(action, dict) else str(action)}
+        for action in blocks(extra.get("actions")):
+            given = {"command": str(action.get("command") or "")}
             draft.call(None, "bash", json.dumps(given, ensure_ascii=False))
 
 

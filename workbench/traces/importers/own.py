@@ -30,9 +30,8 @@ def scan(path: Path, format: str) -> TraceInfo:
         return TraceInfo(**record(head.get("info")))
     head = {name: value for name, value in json_members(path, {"turns"}) if name != "turns"}
     ended = {k: head[k] for k in ("submitted", "ended_by", "error") if k in head}
-    return TraceInfo(
-        str(head.get("agent") or "unknown"), format, str(head.get("model") or ""), extra={"episode": ended}
-    )
+    extra = {"atif_fields": {"extra": {"workbench": ended}}}  # where to_atif puts it
+    return TraceInfo(str(head.get("agent") or "unknown"), format, str(head.get("model") or ""), extra=extra)
 
 
 def read(path: Path, report: Report, broken: Broken, format: str) -> Iterator[TraceStep | UnknownEntry]:

@@ -17,7 +17,9 @@ from workbench.traces.importers.drafts import (
     Drafts,
     Tree,
     UnknownEntry,
+    blocks,
     count,
+    flag,
     ignore,
     iso,
     plain_text,
@@ -98,7 +100,7 @@ def _message(entry: dict[str, Any], message: dict[str, Any], drafts: Drafts, bra
     elif role == "toolResult":
         text, parts = plain_text(message.get("content"))
         extra = {"parts": parts} if parts else {}
-        result = Result(text, str(message.get("toolCallId") or ""), message.get("isError"), extra)
+        result = Result(text, str(message.get("toolCallId") or ""), flag(message.get("isError")), extra)
         drafts.result(result, about["timestamp"], branch)
     elif role in ("user", "system", "custom"):
         text, parts = plain_text(message.get("content"))
@@ -123,9 +125,8 @@ def _assistant(message: dict[str, Any], drafts: Drafts, branch: str, about: dict
     if broke and before.branch == branch:
         before.branch = f"failed-{before.id or about['timestamp']}"
     draft = drafts.begin(Draft("agent", branch=branch, model=str(message.get("model") or ""), **about))
-    content = message.get("content")
-    for block in [{"type": "text", "text": content}] if isinstance(content, str) else content or []:
-        _block(record(block), draft, drafts)
+    for block in blocks(message.get("content")):
+        _block(block, draft, drafts)
     draft.usage = _usage(record(message.get("usage")))
     named = (("stop_reason", "stopReason"), ("error_message", "errorMessage"), ("response_id", "responseId"))
     draft.extra |= {name: message[key] for name, key in named if message.get(key)}
