@@ -111,7 +111,7 @@ class Bubblewrap:
             request = {
                 "folder": self.host.relative(folder), "bwrap": self._bwrap(), "network": mode,
                 "root": self._existing(self._root_layers(whole, stack, trusted_system), "root"),
-                "disk": limits.disk_mb << 20,
+                "disk": limits.disk_mb << 20, "memory": limits.memory_mb << 20,
                 "usr": self._existing(stack.image if trusted_system else stack.image + stack.changed, "usr"),
                 "mounts": sent,
             }  # fmt: skip

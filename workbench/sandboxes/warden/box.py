@@ -101,7 +101,9 @@ class Box:
             for source in below + [f"{STATE}/{layer}" for layer in self.wanted[place]]:
                 args += ["--overlay-src", source]
             args += ["--overlay", f"{self.folder}/{place}", f"{self.folder}/{place}.work", target]
-        return [*args, "--proc", "/proc", "--dev", "/dev", "--chdir", "/", "/bin/bash", "--norc", "-c", _INIT]
+        # Files in /dev/shm are memory, and belong to no process: they get the sandbox's size, the rest of /dev nothing.
+        args += ["--dev", "/dev", "--perms", "1777", "--size", str(self.wanted["memory"]), "--tmpfs", "/dev/shm"]
+        return [*args, "--remount-ro", "/dev", "--proc", "/proc", "--chdir", "/", "/bin/bash", "--norc", "-c", _INIT]
 
     def _add_mounts(self) -> None:
         """Mounts are added from within, component by component, so that no planted link can move one elsewhere."""
@@ -154,8 +156,10 @@ class Box:
     def usage(self) -> dict:
         """Bytes written to disk, resident bytes and the number of processes, at this moment."""
         names = self.processes.names()
-        written = sum(trees.size(f"{self.folder}/{part}") for part in ("root", "usr")) + self.processes.unlinked(names)
-        return {"disk": written, "memory": self.processes.memory(names), "processes": len(names)}
+        written = sum(trees.size(f"{self.folder}/{part}") for part in ("root", "usr"))
+        on_disk, in_memory = self.processes.hidden(names)
+        resident = self.processes.memory(names)
+        return {"disk": written + on_disk, "memory": resident + in_memory, "processes": len(names)}
 
     def watch(self) -> None:
         """Between commands nobody asks: end background processes that have filled the disk."""

@@ -121,5 +121,6 @@ class Processes:
             total += (int(words[1]) - int(words[2])) * resource.getpagesize() if len(words) > 2 else 0
         return total
 
-    def unlinked(self, names: list[str]) -> int:
+    def hidden(self, names: list[str]) -> tuple[int, int]:
+        """Bytes on disk and in memory of files that belong to no process and no folder."""
         return unlinked.size(self.proc, names)

@@ -1,4 +1,4 @@
-"""Disk held by open files that have no name any more: no walk over the folders finds them."""
+"""Disk and memory held by files that no walk over the folders finds: open ones without a name, and those in memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import stat
 
 
-def size(proc: int, names: list[str]) -> int:
-    """Bytes on disk. proc: an open /proc of the sandbox; names: its processes. Threads may hold files of their own."""
+def size(proc: int, names: list[str]) -> tuple[int, int]:
+    """(bytes on disk, bytes in memory). proc: an open /proc of the sandbox; names: its processes, whose threads may hold
+    files of their own."""
     memory, found = _memory(proc), {}
     for pid in names:
         for thread in _names(proc, f"{pid}/task"):
@@ -16,9 +17,23 @@ def size(proc: int, names: list[str]) -> int:
                     info = os.stat(f"{pid}/task/{thread}/fd/{number}", dir_fd=proc)
                 except OSError:  # it has just ended
                     continue
-                if not info.st_nlink and stat.S_ISREG(info.st_mode) and info.st_dev not in memory:
+                if not info.st_nlink and stat.S_ISREG(info.st_mode):
                     found[info.st_dev, info.st_ino] = info.st_blocks * 512
-    return sum(found.values())
+    held = sum(used for (device, _), used in found.items() if device in memory)
+    return sum(found.values()) - held, held + _shared(proc)
+
+
+def _shared(proc: int) -> int:
+    """Bytes used in /dev/shm."""
+    try:
+        fd = os.open("1/root/dev/shm", os.O_RDONLY | os.O_DIRECTORY, dir_fd=proc)
+    except OSError:
+        return 0
+    try:
+        info = os.statvfs(fd)
+        return (info.f_blocks - info.f_bfree) * info.f_frsize
+    finally:
+        os.close(fd)
 
 
 def _memory(proc: int) -> set[int]:
