@@ -94,36 +94,66 @@ def write(name, text):
     os.replace(path, os.path.join(logs, name))
 
 
-def processes():
-    """(number, start) of every living process; an unreadable one has just ended."""
-    found = set()
-    for name in filter(str.isdigit, os.listdir("/proc")):
+def adopt():
+    """Become the parent of every descendant whose own parent ends (Linux), so that none can leave this family."""
+    try:
+        import ctypes
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    except (ImportError, AttributeError, OSError):
+        pass
+
+
+def descendants():
+    """Numbers of the living processes below this one."""
+    parents = {}
+    for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
         try:
             with open("/proc/%s/stat" % name, "rb") as file:
                 words = file.read().rpartition(b")")[2].split()
         except OSError:
-            continue
+            continue  # it has just ended
         if words[0] not in (b"Z", b"X"):
-            found.add((int(name), words[19]))
+            parents[int(name)] = int(words[1])
+    found, new = set(), {os.getpid()}
+    while new:
+        new = {number for number, parent in parents.items() if parent in new} - found
+        found |= new
     return found
 
 
-def stop_what_tests_left(before):
-    """A program under test may leave a process that waits for the reward and writes over it: end it first."""
+def kill(numbers):
+    """By handles taken before a second look: a number alone may by now belong to a stranger."""
+    handles = {}
+    for number in numbers:
+        try:
+            handles[number] = os.pidfd_open(number)
+        except OSError:
+            continue  # it has just ended
+    still = descendants()
+    for number, handle in handles.items():
+        try:
+            if number in still:
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+        except OSError:
+            pass
+        os.close(handle)
+
+
+def stop_what_tests_left():
+    """A program under test may leave a process that waits for the reward and writes over it: end it first.
+
+    Only descendants: outside of a container the machine's other processes are none of ours."""
     until, quiet = time.monotonic() + 2, 0
     while quiet < 2:
-        left = processes() - before
+        left = descendants()
         quiet = 0 if left else quiet + 1
-        for number, _ in left:
-            try:
-                os.kill(number, signal.SIGKILL)
-            except OSError:
-                pass
+        kill(left)
         if time.monotonic() > until:
             sys.exit("verifier: %d processes that the tests started do not end: no reward" % len(left))
 
 
-recorder, given, before = Recorder(), tests, processes()
+adopt()
+recorder, given = Recorder(), tests
 tests = without_compiled(given)
 options = ["-c", os.devnull, "--rootdir", tests, "--confcutdir", tests, "-p", "no:cacheprovider", "--tb=short", "-rA",
            "--color=no", "-o", "python_files=test_*.py", "--import-mode=prepend", tests]
@@ -139,7 +169,7 @@ if status not in (0, 1):
     sys.exit("verifier: pytest %s (status %d): no reward" % (what.get(status, "failed"), status))
 if len(recorder.tests) != total or not all(test["done"] for test in recorder.tests.values()):
     sys.exit("verifier: %d of %d tests ran to their end: no reward" % (sum(t["done"] for t in recorder.tests.values()), total))
-stop_what_tests_left(before)
+stop_what_tests_left()
 write("ctrf.json", json.dumps(recorder.ctrf()))
 write("reward.txt", "%r\n" % (passed / total))
 print("verifier: %d of %d tests passed" % (passed, total))
