@@ -22,7 +22,7 @@ def solver_of(share: float):
     """A solver whose attempts 0, 1, … solve single `write` steps for the given share of attempts: real shell, known skill."""
 
     def agent(i: int) -> TerminalAgent:
-        able = (i % 4) < 4 * share
+        able = (i * 2654435761 >> 7) % 4 < 4 * share  # attempts' numbers are hashes; this spreads them evenly
 
         def answer(messages) -> Reply:
             text = messages[-1]["content"]
@@ -72,17 +72,20 @@ def wheel(run, backend, proposer, share=0.5) -> Flywheel:
 
 
 def parents(run):
-    return [load_task(p) for p in seed_tasks(run.folder / "tasks", (0, 5), 1)]
+    return [load_task(p) for p in seed_tasks(run.folder / "tasks", (1, 1, 1), 1)]
 
 
 def test_one_round_admits_what_suits_the_solver_and_says_why_the_rest_does_not(tmp_path, backend):
     run = new_run("40_flywheel", {"seed": 1}, results=tmp_path).begin()
     entries = play_round(wheel(run, backend, get_proposer("program")), parents(run))
     standing = {e.id: (e.direction, e.status, e.reasons) for e in entries}
-    # the solver passes half of `write` and none of `append`: rung 5 asks for simpler (rung 4: phrase, which it can do)
+    # it passes half of `write` and nothing else, so from `rename` the assignments ask for simpler, which is `write`
+    assert {direction for direction, _, _ in standing.values()} == {"simpler"}
     assert any(status == "active" for _, status, _ in standing.values()), standing
     assert all(reasons for _, status, reasons in standing.values() if status != "active"), standing
     assert {r["group"] for r in run.rows("rollouts")} == {"parents", "admitted"}
+    seeds = [t["seed"] for t in run.rows("trial") if t["agent"] == "terminal"]
+    assert len(seeds) == len(set(seeds)), "fresh rollouts must not draw what earlier ones drew"
     table = rounds.pool_table(run)
     assert len(table) == 3
     assert list(table["status"]) == [e.status for e in entries]

@@ -37,7 +37,8 @@ HINT_CHARACTERS = 6000  # of the reference solution shown in the diagnostic roll
 class Calibration:
     """How a task is calibrated.
 
-    agent_factory: makes the solver of rollout i (0, 1, …), so that each can have a seed of its own. rollouts: at first;
+    agent_factory: makes the solver of an attempt's number, so that each can have a seed of its own; number: the number of
+    rollout i (0, 1, …), i itself unless given. rollouts: at first;
     more: in all, when the mean of the first lies within `margin` of `low` or `high`. min_std: population standard
     deviation that is needed. budget: of one rollout. workers: rollouts side by side. diagnose: run one rollout with
     hints from the reference solution when the task is too hard.
@@ -53,6 +54,7 @@ class Calibration:
     budget: Budget = Budget()
     workers: int = 2
     diagnose: bool = True
+    number: Callable[[int], int] = int
 
     def __post_init__(self) -> None:
         if not 1 <= self.rollouts <= self.more:
@@ -110,11 +112,11 @@ def calibrate(
         jobs = [
             Job(
                 task,
-                calibration.agent_factory(i),
+                calibration.agent_factory(calibration.number(i)),
                 backend,
                 calibration.budget,
                 admitted=True,
-                seed=i,
+                seed=calibration.number(i),
                 id=f"{key}-solver-{i}" if key else None,
             )
             for i in range(first, first + count)
@@ -133,7 +135,7 @@ def calibrate(
     result = decide(rewards, calibration, wanted=wanted, trials=attempts, message=message)
     if calibration.diagnose and any(reason.kind == "too-hard" for reason in result.reasons):
         hinted = _with_hints(task)
-        agent = calibration.agent_factory(len(attempts))
+        agent = calibration.agent_factory(calibration.number(len(attempts)))
         trial = run_trial(hinted, agent, backend, budget=calibration.budget, admitted=True, cancel=cancel)
         result = replace(result, diagnostic=trial)
         if run is not None:

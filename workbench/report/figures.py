@@ -132,7 +132,7 @@ def validity_funnel(admissions: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     infra = sum(bool(r.get("infra")) for r in records(admissions))
     if infra:
         ax.set_title(f"Through the gate ({infra} without a verdict left out)")
-    _legend(ax, table)
+    _legend(ax, table, loc="upper left", bbox_to_anchor=(1, 1))
     return fig, table
 
 

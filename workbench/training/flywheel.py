@@ -8,6 +8,7 @@ revision loop is left to the proposer that asks for it (`revisions`, at most two
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -48,7 +49,7 @@ class Settings:
 
 @dataclass
 class Flywheel:
-    """The parts of the loop: who solves (the agent of attempt i), who proposes, where commands run, the run that remembers."""
+    """The parts of the loop: who solves (the agent of an attempt's number), who proposes, where commands run, the run that remembers."""
 
     run: Run
     backend: Backend
@@ -61,12 +62,12 @@ class Flywheel:
         """The solver's attempts at one environment; attempts already in the journal are read, not repeated."""
         n = count or self.settings.rollouts
         with ThreadPoolExecutor(min(n, self.settings.workers)) as threads:
-            return list(threads.map(lambda i: self._attempt(task, f"{key}-{i}", i), range(n)))
+            return list(threads.map(lambda i: self._attempt(task, f"{key}-{i}"), range(n)))
 
-    def _attempt(self, task: Task, key: str, i: int) -> Trial:
-        return run_trial(
-            task, self.solver(i), self.backend, budget=self.settings.budget, admitted=True, run=self.run, id=key, seed=i
-        )
+    def _attempt(self, task: Task, key: str) -> Trial:
+        number = draw_number(key)
+        return run_trial(task, self.solver(number), self.backend, budget=self.settings.budget, admitted=True, run=self.run,
+                         id=key, seed=number)  # fmt: skip
 
     def measure(self, tasks: Sequence[Task], round: int, group: str) -> dict[str, list[Trial]]:
         """Attempts at many environments side by side; task digest → trials. Each environment is a `rollouts` record."""
@@ -156,6 +157,11 @@ class Flywheel:
             self.run.once("review", fresh.id, lambda fresh=fresh: {**fresh.to_row(), "id": fresh.id})
             out.append(fresh)
         return out
+
+
+def draw_number(key: str) -> int:
+    """The number that seeds the attempt called `key`: no two attempts draw alike, so that fresh rollouts are fresh."""
+    return zlib.crc32(key.encode())
 
 
 def generate(wheel: Flywheel, parents: Sequence[Task], round: int = 1) -> list[PoolEntry]:

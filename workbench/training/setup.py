@@ -20,7 +20,7 @@ from workbench.training.flywheel import Flywheel, Settings
 
 @dataclass(frozen=True)
 class Solver:
-    """One model as the solver of attempt i: the same attempt draws with the same seed, whatever came before it."""
+    """One model as the solver of an attempt's number: the same number draws with the same seed, whatever came before it."""
 
     model: Model
     sampling: Sampling
@@ -30,7 +30,7 @@ class Solver:
     def __call__(self, i: int) -> Agent:
         from workbench.agents.terminal import TerminalAgent
 
-        sampling = Sampling(**{**self.sampling.__dict__, "seed": (self.seed * 100_003 + i * 1009) % 2**31})
+        sampling = Sampling(**{**self.sampling.__dict__, "seed": (self.seed * 1_000_003 + i) % 2**31})
         return TerminalAgent(self.model, sampling=sampling, prompt=self.prompt)
 
 
