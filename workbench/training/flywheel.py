@@ -134,10 +134,13 @@ class Flywheel:
         return self.run.once("proposal", key, ask)
 
     def _admit(self, key: str, target: Path) -> Admission:
+        calibration = self.settings.calibration
+        if calibration is not None:
+            calibration = replace(calibration, number=lambda i: draw_number(f"{key}-solver-{i}"))
         admission = admit(
             target,
             self.backend,
-            calibrate=self.settings.calibration,
+            calibrate=calibration,
             held_out=self.settings.held_out,
             run=self.run,
             id=key,
