@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.sandboxes import Limits, Mount, Network, SandboxError, base_layer
+from workbench.sandboxes import Limits, Mount, Network, SandboxError, base_layer, egress
 from workbench.sandboxes.bubblewrap import Bubblewrap
 from workbench.sandboxes.warden import calls
 
@@ -257,12 +257,6 @@ def test_deep_and_locked_trees_are_removed(start):
     assert not folder.exists()
 
 
-def test_networks(start):
-    public = start(network=Network("public"))
-    assert public.exec("ls -l /proc/self/ns/net").ok
-    assert public.read("/etc/resolv.conf") == Path("/etc/resolv.conf").read_bytes()
-
-
 FETCH = """
 import sys, urllib.error, urllib.request
 try:
@@ -309,11 +303,53 @@ def test_allowlist_lets_through_what_is_listed_and_nothing_else(image, web):
         assert python(box, tunnel).stdout == "b'200'\nb'page /t'\n"
 
 
-def test_allowlist_does_not_lead_to_private_addresses(start, web):
-    box = start(network=Network("allowlist", ("localhost",)))
-    said = box.exec(["python3", "-c", FETCH, f"http://localhost:{web}/"], env={"no_proxy": "", "NO_PROXY": ""}).stdout
+@pytest.mark.parametrize("network", [Network("allowlist", ("localhost",)), Network("public")])
+def test_no_network_leads_to_private_addresses(start, web, network):
+    box = start(network=network)
+    ask = ["python3", "-c", FETCH, f"http://localhost:{web}/"]
+    said = box.exec(ask, env={"no_proxy": "", "NO_PROXY": ""}).stdout
     assert said.startswith("403")
     assert "private address" in said
+    assert not python(box, f"import socket; socket.create_connection(('127.0.0.1', {web}), timeout=2)").ok
+    assert box.exec("tail -n +2 /proc/net/route").stdout == "", "no route but loopback's"
+
+
+def test_public_lets_through_any_host(image, web):
+    with Bubblewrap(private_addresses=True) as backend, backend.start(image, network=Network("public")) as box:
+        ask = ["python3", "-c", FETCH, f"http://localhost:{web}/a"]
+        assert box.exec(ask, env={"no_proxy": "", "NO_PROXY": ""}).stdout == "page /a\n"
+
+
+def test_a_build_reaches_nothing_of_this_machine(backend, tmp_path, web):
+    """A hostile Dockerfile must not find the researcher's own services: not on loopback, not through the proxy."""
+    fetch = FETCH.replace("sys.argv[1]", f"'http://localhost:{web}/'") + "\nimport socket\n"
+    fetch += f"try:\n    socket.create_connection(('127.0.0.1', {web}), timeout=2); print('reached')\nexcept OSError as e: print('no', e)\n"
+    (tmp_path / "ask.py").write_text(fetch)
+    lines = "FROM python:3.12-slim\nCOPY ask.py /ask.py\nRUN no_proxy= NO_PROXY= python3 /ask.py > /said 2>&1 || true\n"
+    (tmp_path / "Dockerfile").write_text(lines)
+    with backend.start(backend.build(tmp_path)) as box:
+        said = box.read("/said").decode()
+    assert said.startswith("403"), said
+    assert "own address" in said
+    assert "reached" not in said
+
+
+@pytest.mark.parametrize(
+    ("address", "reach", "refused"),
+    [
+        ("8.8.8.8", "internet", False),
+        ("10.1.2.3", "internet", True),
+        ("10.1.2.3", "network", False),
+        ("127.0.0.1", "network", True),
+        ("::1", "network", True),
+        ("::ffff:127.0.0.1", "network", True),
+        ("169.254.169.254", "network", True),
+        ("0.0.0.0", "network", True),
+        ("127.0.0.1", "all", False),
+    ],
+)
+def test_where_a_name_may_lead(address, reach, refused):
+    assert bool(egress.refusal(address, reach)) == refused
 
 
 def test_slots_are_used_again_and_forget(start, backend):

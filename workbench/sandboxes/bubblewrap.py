@@ -32,6 +32,9 @@ from workbench.sandboxes.warden import linux
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _VERIFIER = "/opt/verifier"
+_ONLY_HTTP = (
+    "a network carries HTTP and HTTPS through a proxy, to public addresses; other protocols need the docker back end"
+)
 _ONE_USER = "every file and process inside has one owner; chown and setuid report success and change nothing"
 
 
@@ -39,8 +42,8 @@ class Bubblewrap:
     name = "bubblewrap"
 
     def __init__(self, *, idle_slots: int = 8, private_addresses: bool = False):
-        """idle_slots: how many are kept for the next sandboxes. private_addresses: may allowlists lead to this machine and
-        to private networks."""
+        """idle_slots: how many are kept for the next sandboxes. private_addresses: may `public` and `allowlist`
+        networks lead to this machine and to private networks."""
         self.private_addresses = private_addresses
         self.host = Host.open(state_dir())
         self.store = Store(self.host)
@@ -96,7 +99,10 @@ class Bubblewrap:
         verifier: bool = False,
         share_network: Sandbox | None = None,
         label: str = "",
+        reach: egress.Reach | None = None,
     ) -> BubblewrapSandbox:
+        """As the Protocol says. A network is loopback and the egress proxy, also a `public` one: HTTP and HTTPS to any
+        host, and nothing of the host's own network. reach: where names may lead, for builds."""
         whole = image.image if isinstance(image, Snapshot) else image
         stack: Stack = image.handle
         self._check(stack)
@@ -106,7 +112,7 @@ class Bubblewrap:
         try:
             slot.begin(limits)
             folder = self.host.new_folder("box", label)
-            mode = "joined" if join else "host" if network.mode == "public" else "none"
+            mode = "joined" if join else "none"
             sent, fds = self._mounts(slot, mounts, verifier, len(join[1:]), folder)
             request = {
                 "folder": self.host.relative(folder), "bwrap": self._bwrap(), "network": mode,
@@ -123,14 +129,14 @@ class Bubblewrap:
             if folder is not None:
                 self.host.remove(folder)
             raise
-        proxies = egress.variables() if network.mode == "allowlist" else {}
+        proxies = egress.variables() if network.mode != "no-network" else {}
         settings = {"limits": limits, "env": {**proxies, **self._environment(whole, env, verifier)}, "users": self.uids > 1,
                     "rlimits": self._rlimits(slot, limits), "watch_memory": not self._limited("memory")}  # fmt: skip
         box = BubblewrapSandbox(self.host, self.pool, slot, whole, folder, stack, settings)
-        if network.mode == "allowlist":
-            box.egress = egress.Listener(self._listening(box), network.hosts, self.private_addresses)
-        if network.mode == "public":
-            box.write("/etc/resolv.conf", Path("/etc/resolv.conf").read_bytes())
+        if network.mode != "no-network":
+            hosts = network.hosts if network.mode == "allowlist" else ("*",)
+            reach = reach or ("all" if self.private_addresses else "internet")
+            box.egress = egress.Listener(self._listening(box), hosts, reach)
         return box
 
     def _listening(self, box: BubblewrapSandbox) -> socket.socket:
@@ -236,7 +242,7 @@ class Bubblewrap:
             "disk_mb": "watchdog",
             "output_bytes": "host", "command_seconds": "host",
         }  # fmt: skip
-        notes = () if self.uids > 1 else (_ONE_USER,)
+        notes = (_ONLY_HTTP,) if self.uids > 1 else (_ONLY_HTTP, _ONE_USER)
         return Capabilities(("no-network", "public", "allowlist"), self.uids > 1, limits, notes)
 
     def clean(self) -> list[str]:

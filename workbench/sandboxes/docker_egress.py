@@ -63,7 +63,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
     request_queue_size = 128
 
     def __init__(self, path: str, hosts: Sequence[str], private: bool):
-        self.hosts, self.private = tuple(hosts), private
+        self.hosts, self.reach = tuple(hosts), "all" if private else "internet"
         self.slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         super().__init__(path, Handler)
 

@@ -1,8 +1,8 @@
-"""An HTTP proxy that asks an allowlist each time: the only way out of a sandbox whose network is one.
+"""An HTTP proxy that asks a list of hosts each time: the only way out of a sandbox that has a network.
 
-It carries HTTP and, by CONNECT, HTTPS. Names are resolved here, never inside. A name on the list that resolves to this
-machine or to a private network is refused (a task must not reach the researcher's own services), unless the caller
-allows private addresses. What a TLS client asks an allowed server for is not seen.
+It carries HTTP and, by CONNECT, HTTPS. Names are resolved here, never inside. Where a name leads decides too (`Reach`): by
+default not to this machine or a private network, because a task must not reach the researcher's own services, whatever
+is on its list. What a TLS client asks an allowed server for is not seen.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ import socket
 import socketserver
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
+
+# internet: global addresses. network: also private ones (a mirror in the house), but neither this machine nor link-local
+# addresses, where clouds keep their metadata. all: any.
+Reach = Literal["internet", "network", "all"]
 
 PORT = 3128
 MAX_CONNECTIONS = 128
@@ -29,20 +33,45 @@ def variables() -> dict[str, str]:
 
 
 def allowed(host: str, hosts: Sequence[str]) -> bool:
-    """Whether a name is on the list: exactly, or below a `*.` entry (which does not include the name itself)."""
+    """Whether a name is on the list: exactly, or below a `*.` entry (which does not include the name itself); `*` is any."""
     host = host.lower().rstrip(".")
+    if "*" in hosts:
+        return bool(host)
     for entry in (entry.lower().rstrip(".") for entry in hosts if host):
         if host == entry or (entry.startswith("*.") and host.endswith(entry[1:]) and len(host) > len(entry) - 1):
             return True
     return False
 
 
-def connect(host: str, port: int, *, private: bool) -> socket.socket:
-    """Connect to a name's public addresses only (or any, with `private`). PermissionError, OSError."""
+def refusal(address: str, reach: Reach) -> str:
+    """Why an address may not be reached, or ""."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    if reach == "internet" and not ip.is_global:
+        return f"the private address {ip}"
+    if reach == "network" and (ip.is_link_local or ip.is_multicast or ip.is_unspecified or _of_this_machine(ip)):
+        return f"this machine's or link's own address {ip}"
+    return ""
+
+
+def _of_this_machine(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Only an address of one's own can be bound."""
+    if ip.is_loopback:
+        return True
+    with socket.socket(socket.AF_INET if ip.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((str(ip), 0))
+        except OSError:
+            return False
+    return True
+
+
+def connect(host: str, port: int, *, reach: Reach) -> socket.socket:
+    """Connect to those of a name's addresses that `reach` allows. PermissionError, OSError."""
     refused = None
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        if not private and not ipaddress.ip_address(address[0].partition("%")[0]).is_global:
-            refused = PermissionError(f"{host} resolves to the private address {address[0]}")
+        if why := refusal(address[0], reach):
+            refused = PermissionError(f"{host} resolves to {why}")
             continue
         upstream = socket.socket(family, kind, protocol)
         try:
@@ -59,7 +88,7 @@ def connect(host: str, port: int, *, private: bool) -> socket.socket:
 class Handler(socketserver.BaseRequestHandler):
     """One connection of a sandbox."""
 
-    server: Any  # with hosts, private and slots: see Listener and docker_egress
+    server: Any  # with hosts, reach and slots: see Listener and docker_egress
 
     def handle(self) -> None:
         if not self.server.slots.acquire(blocking=False):
@@ -86,7 +115,7 @@ class Handler(socketserver.BaseRequestHandler):
         if not allowed(host, self.server.hosts):
             return self._refuse(403, f"{host} is not on this task's list of allowed hosts")
         try:
-            upstream = connect(host, port, private=self.server.private)
+            upstream = connect(host, port, reach=self.server.reach)
         except PermissionError as error:
             return self._refuse(403, str(error))
         except OSError as error:
@@ -146,11 +175,11 @@ class Listener(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self, listening: socket.socket, hosts: Sequence[str], private: bool):
+    def __init__(self, listening: socket.socket, hosts: Sequence[str], reach: Reach):
         super().__init__(listening.getsockname(), Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listening
-        self.hosts, self.private = tuple(hosts), private
+        self.hosts, self.reach = tuple(hosts), reach
         self.slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
 

@@ -33,9 +33,7 @@ class Box:
         self.own_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY)
         self.bwrap = self.init = self.keep = self.proc = self.inside = self.child = self.network = None
         self.status, self.next_look = 0, 0.0
-        self.namespaces = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS
-        if wanted["network"] != "host":  # the host's network is not ours to enter, and we are in it already
-            self.namespaces |= CLONE_NEWNET
+        self.namespaces = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET
 
     # ------------------------------------------------------------------ start
 
