@@ -56,6 +56,7 @@ class Redactor:
     def __init__(self, rules: Rules | None = None):
         self.rules = rules or load_rules()
         self.counts: Counter[str] = Counter()
+        self._hints = {hint for rule in self.rules.secrets for hint in rule.hints}
         self._numbers: dict[tuple[str, str], int] = {}
         self._found: Counter[str] = Counter()
         self._word: re.Pattern[str] | None = None
@@ -71,8 +72,9 @@ class Redactor:
     def text(self, text: str) -> str:
         """`text` without secrets."""
         lower = text.lower()
-        for rule in self.rules.secrets:
-            if any(hint in lower for hint in rule.hints):
+        found = {hint for hint in self._hints if hint in lower}  # quick, and almost always empty
+        for rule in self.rules.secrets if found else ():
+            if not found.isdisjoint(rule.hints):
                 text = rule.pattern.sub(lambda m, name=rule.name: self._secret(m, name), text)
         if "/home/" in text or "Users" in text:
             for home in self.rules.homes:

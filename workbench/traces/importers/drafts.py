@@ -128,13 +128,13 @@ class Tree:
         if id in self._number:
             return
         here = len(self._parent)
-        self._number[id] = here
         self._parent.append(-1 if parent is None else self._number.get(parent, here - 1))
+        self._number[id] = here  # after its parent was looked up: an entry that names itself must not make a circle
 
     def settle(self, leaf: str) -> None:
         """Make the path from `leaf` to its root the live branch."""
         at = self._number.get(leaf, -1)
-        while at >= 0 and at not in self._live:  # parents come before, so there is no circle; the check costs nothing
+        while at >= 0:  # parents come before their children, so there is no circle
             self._live.add(at)
             at = self._parent[at]
 
