@@ -1,0 +1,197 @@
+"""A real JupyterLab and a real Chromium: started here, looked at through the keyboard, gone afterwards.
+
+Nothing of the user's is read or written: settings, kernels, runtime files, and the browser's profile lie in one folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,1000"
+).split()
+START_SECONDS = 60
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+def missing() -> str:
+    """Why no browser can be driven here; "" when one can."""
+    try:
+        import jupyterlab  # noqa: F401
+        import selenium  # noqa: F401
+    except ImportError as error:
+        return f"{error.name} is not installed (pip install -e '.[notebook,test]')"
+    if not any(map(shutil.which, NAMES)):
+        return "no Chromium on this machine (as root on Debian: sh scripts/install_browser.sh)"
+    return (
+        ""
+        if shutil.which("chromedriver")
+        else "Chromium without its chromedriver (Debian: apt install chromium-driver)"
+    )
+
+
+@contextmanager
+def chromium(folder: Path) -> Iterator[Any]:
+    """A headless browser with a profile of its own."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = next(filter(None, map(shutil.which, NAMES)))
+    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver.set_script_timeout(60)
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+@contextmanager
+def jupyterlab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
+    """A server on FOLDER/work; gives the address of its lab with the token. Its kernels are this interpreter."""
+    work, token = folder / "work", os.urandom(16).hex()
+    work.mkdir(parents=True, exist_ok=True)
+    _settings(folder, theme)
+    spec = folder / "data" / "kernels" / "python3"
+    spec.mkdir(parents=True, exist_ok=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (spec / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"}))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    names = {"JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime",
+             "IPYTHONDIR": "ipython", "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "spaces"}  # fmt: skip
+    env = {**os.environ, **{name: str(folder / part) for name, part in names.items()}}
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
+        "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={work}",
+    ]  # fmt: skip
+    with (folder / "server.log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=work, start_new_session=True)
+    try:
+        _answers(server, f"http://127.0.0.1:{port}/api/status?token={token}", folder / "server.log")
+        yield f"http://127.0.0.1:{port}/lab/tree/{{}}?reset&token={token}"
+    finally:
+        _end(server)
+
+
+def _settings(folder: Path, theme: str) -> None:
+    """No news from the network; the theme that is asked for."""
+    room = folder / "settings" / "@jupyterlab" / "apputils-extension"
+    room.mkdir(parents=True, exist_ok=True)
+    quiet = {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True}
+    (room / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
+    (room / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
+
+
+def _answers(server: subprocess.Popen, address: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise RuntimeError(f"JupyterLab does not answer:\n{log.read_text(errors='replace')[-3000:]}")
+
+
+def _end(server: subprocess.Popen) -> None:
+    """SIGTERM ends the server and its kernels; what is left of its session after that is killed."""
+    server.terminate()
+    try:
+        server.wait(20)
+    except subprocess.TimeoutExpired:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def write_notebook(path: Path, *cells: str) -> None:
+    made = [
+        {"cell_type": "code", "id": f"c{i}", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
+        for i, source in enumerate(cells)
+    ]
+    spec = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path.write_text(json.dumps({"cells": made, "metadata": spec, "nbformat": 4, "nbformat_minor": 5}))
+
+
+def eventually(found: Callable[[], Any], what: str, seconds: float = 30) -> Any:
+    """The first true value of `found`; AssertionError when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < deadline, f"not seen in {seconds} s: {what}"
+        time.sleep(0.02)
+    return value
+
+
+class Page:
+    """One notebook in the browser: what a person does with keys and a click, and what they see."""
+
+    def __init__(self, driver: Any, address: str):
+        self.driver = driver
+        driver.get(address)
+        eventually(
+            lambda: self.js("return !!document.querySelector('.jp-Notebook .jp-Cell .cm-content')"), "a notebook"
+        )
+
+    def js(self, script: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(script, *arguments)
+
+    def keys(self, *keys: str) -> None:
+        """Typed at whatever has the focus. A tuple is a chord: ("Control", "z")."""
+        from selenium.webdriver import ActionChains, Keys
+
+        chain = ActionChains(self.driver, duration=0)
+        for key in keys:
+            *held, last = key if isinstance(key, tuple) else (key,)
+            named = [getattr(Keys, name.upper()) for name in held]
+            for name in named:
+                chain.key_down(name)
+            chain.send_keys(getattr(Keys, last.upper(), last) if len(last) > 1 else last)
+            for name in reversed(named):
+                chain.key_up(name)
+        chain.perform()
+
+    def click(self, selector: str) -> None:
+        from selenium.common.exceptions import WebDriverException
+        from selenium.webdriver.common.by import By
+
+        def clicked() -> bool:
+            try:
+                self.driver.find_element(By.CSS_SELECTOR, selector).click()
+            except WebDriverException:  # not drawn yet, or drawn anew at this moment
+                return False
+            return True
+
+        eventually(clicked, f"something to click at {selector}")
+
+    def run_all(self) -> None:
+        """Shift-Enter through the cells."""
+        eventually(self.ready, "an idle kernel", 60)
+        self.click(".jp-Notebook .jp-Cell .cm-content")
+        for _ in range(self.cells()):
+            self.keys(("shift", "enter"))
+
+    def ready(self) -> bool:
+        return self.js("return document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status") == "idle"
+
+    def cells(self) -> int:
+        return self.js("return document.querySelectorAll('.jp-Notebook .jp-Cell').length")
+
+    def text(self, selector: str) -> str:
+        return self.js("return document.querySelector(arguments[0])?.textContent ?? ''", selector)
