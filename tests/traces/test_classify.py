@@ -19,6 +19,7 @@ COMMANDS = {
         "python3 - <<'EOF'\nimport json\nprint(json.load(open('x'))['rows'])\nEOF",
         "python -c 'import torch; print(torch.__version__)'",
         "python3 --version; which gcc",
+        "vim --help",
         "git log --oneline | head",
         "curl -s http://localhost:8080/health",
         "ls 2>/dev/null; cat a 2>&1",
@@ -127,7 +128,7 @@ def call(tool, command=None, arguments="", step=2, place=1):
         ("Write", "{}", "write"), ("write", "{}", "write"), ("Edit", "{}", "write"), ("MultiEdit", "{}", "write"), ("apply_patch", "", "write"),
         ("str_replace_based_edit_tool", '{"command": "view", "path": "x"}', "read"),
         ("str_replace_based_edit_tool", '{"command": "create", "path": "x"}', "write"),
-        ("never heard of", "{}", "read"),
+        ("TodoWrite", "{}", "read"), ("update_plan", "{}", "read"), ("write_stdin", "{}", "test"), ("never heard of", "{}", "read"),
     ],
 )  # fmt: skip
 def test_tools_that_are_no_shells(tool, arguments, label):

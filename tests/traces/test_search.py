@@ -19,7 +19,7 @@ def folder(tmp_path):
         import_trace(open_trace(SAMPLES / name), tmp_path / "imported")
     turn = Turn(0, "Straße\n```bash\ngrep 'a \"b\"' x\n```", "grep 'a \"b\"' x", "[exit code 0]\na\tb")
     write_episode(tmp_path / "runs" / "traces", "t1", Episode("terminal", (turn,), instruction="go"))
-    (tmp_path / "notes.json").write_text("[]")
+    (tmp_path / "notes.json").write_text('["hello"]')
     (tmp_path / "page.html").write_text("hello.py")
     return tmp_path
 
@@ -70,3 +70,14 @@ def test_files_that_are_no_traces_are_passed_over_and_named(folder):
 def test_queries_that_are_none(query, says):
     with pytest.raises(ValueError, match=says):
         list(search([SAMPLES], query, regex=True))
+
+
+def test_files_that_were_not_imported(tmp_path):
+    """Their writers escape and space as they like."""
+    for name in ("pi-0.73.1-session.jsonl", "claude-code-session.jsonl"):
+        (tmp_path / name).write_bytes((SAMPLES / name).read_bytes().replace(b'", "', b'","').replace(b'": "', b'":"'))
+    assert places(search([tmp_path], '"path": "hello.py"')) == [("pi", 3, 1, "arguments"), ("pi", 4, 1, "arguments")]
+    assert places(search([tmp_path], "hello.py prints")) == [("pi", 5, 0, "text")]
+    data = (SAMPLES / "claude-code-session.jsonl").read_bytes().replace(b"hi > a.txt", b"hi \\u003e a.txt")
+    (tmp_path / "claude-code-session.jsonl").write_bytes(data)
+    assert places(search([tmp_path], "hi > a.txt")) == [("claude", 2, 1, "command")]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
+from workbench.runs.folder import write_json
 from workbench.traces import Episode, Turn
 from workbench.traces.reading import read_trace
 from workbench.traces.store import write_episode
@@ -126,3 +128,31 @@ def test_the_digest_covers_turns_and_nothing_else():
     c = [TraceStep("user", "do"), agent("x", '{"command": "ls -l"}')]
     assert trace_digest(a) == trace_digest(b) != trace_digest(c)
     assert trace_digest([agent("\ud800")])  # half a surrogate pair
+
+
+def test_a_trial_of_a_run_is_its_episodes_one_after_the_other(tmp_path):
+    first = Episode(
+        "terminal", (Turn(0, "```bash\nls\n```", "ls", "a", 0, usd=math.nan),), "m", system="s", instruction="one"
+    )
+    second = Episode("terminal", (Turn(0, "Nothing to do."),), "m", True, instruction="two")
+    row = {
+        "id": "t1",
+        "run_id": "r",
+        "task": "x/y",
+        "agent": "terminal",
+        "model": "m",
+        "outcome": "graded",
+        "reward": math.nan,
+        "turns": 2,
+    }
+    episodes = [first.to_json(), second.to_json()]
+    write_json(tmp_path / "t1.json", {**row, "episodes": episodes, "steps": [{"$odd": 1}]})
+    trace = read_trace(tmp_path / "t1.json")
+    assert [(s.source, s.text) for s in trace.steps if s.source != "agent"] == [
+        ("system", "s"),
+        ("user", "one"),
+        ("user", "two"),
+    ]
+    assert [(t.step, t.call, t.command or t.text) for t in turns(trace)] == [(3, 1, "ls"), (5, 0, "Nothing to do.")]
+    assert (trace.info.format, trace.info.extra["trial"]["task"]) == ("trial", "x/y")
+    assert trace.steps[2].usage.usd is None

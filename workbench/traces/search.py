@@ -12,11 +12,13 @@ from typing import Any
 
 from workbench.traces.files import open_bytes
 from workbench.traces.reading import read_trace
+from workbench.traces.record import SUFFIX
 from workbench.traces.store import TraceError
 from workbench.traces.turns import TurnView, turns
 
 _SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
-_OURS = (".trace.jsonl.gz", ".json.gz")  # written by us, so that the text of a word in the file is known
+_STRUCTURE = frozenset('"{}[]:,')  # arguments are kept as objects by some, and written as text by us
+_OTHER_ESCAPES = (b"\\/", b"\\u002", b"\\u003")  # of writers that escape more than JSON must
 _AROUND = 60
 _FIELDS = ("text", "command", "arguments", "observation")
 
@@ -66,7 +68,8 @@ def search(
     forms = None if regex else _forms(query, case)
     for path in trace_files(paths):
         try:
-            if forms and path.name.endswith(_OURS) and not _may_hold(path, forms, case):
+            exact = path.name.endswith(SUFFIX) or not _STRUCTURE & set(query)
+            if forms and exact and not _may_hold(path, forms, case):
                 continue
             found = turns(read_trace(path))
         except (TraceError, EOFError, zlib.error, OSError) as error:
@@ -77,8 +80,8 @@ def search(
 
 
 def _forms(query: str, case: bool) -> tuple[bytes, ...] | None:
-    """How the text may stand in a file of ours: as a JSON string, or in arguments, which are JSON inside of one. None
-    when that is not known: letters outside of ASCII may be escaped there, and their cases are many."""
+    """How the text may stand in a file: in a JSON string, or in arguments, which are JSON inside of one. None when that
+    is not known: letters outside of ASCII may be escaped there, and their cases are many."""
     if not query.isascii():
         return None
     once = json.dumps(query)[1:-1]
@@ -89,8 +92,9 @@ def _forms(query: str, case: bool) -> tuple[bytes, ...] | None:
 def _may_hold(path: Path, forms: tuple[bytes, ...], case: bool) -> bool:
     with open_bytes(path) as file:
         data = file.read()
-    data = data if case else data.lower()
-    return any(form in data for form in forms)
+    if not case:
+        data = data.lower()
+    return any(form in data for form in forms) or any(mark in data for mark in _OTHER_ESCAPES)
 
 
 def _hit(path: Path, turn: TurnView, pattern: re.Pattern[str]) -> Hit | None:

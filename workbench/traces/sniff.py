@@ -23,6 +23,7 @@ FORMATS = {
     "pi-events": "a Pi --mode json stream",
     "mini-swe-agent": "a mini-swe-agent trajectory",
     "atif": "an ATIF trajectory",
+    "trial": "a trial of a run of this workbench",
     "episode": "an episode of this workbench",
     "workbench-trace": "a trace that this workbench imported",
 }
@@ -104,6 +105,8 @@ def _vote(entry: dict[str, Any]) -> str | None:
 def _object_format(text: str) -> str | None:
     """Of one large object, whose end may be out of sight: its top members come first or are named early."""
     keys = _top_keys(text)
+    if {"episodes", "task", "outcome"} <= keys:
+        return "trial"
     if "schema_version" in keys and '"ATIF-v' in text[:HEAD]:
         return "atif"
     if {"agent", "steps"} <= keys and '"source"' in text:
