@@ -7,6 +7,7 @@ import pytest
 from workbench.traces.reading import open_trace, read_trace
 from workbench.traces.record import import_trace
 from workbench.traces.redact import Redactor, load_rules
+from workbench.traces.turns import trace_digest
 
 # Made up, of the right shape. Put together here so that scanners of repositories do not stumble over them.
 A40 = "abcdefghij0123456789ABCDEFGHIJ0123456789"
@@ -152,6 +153,7 @@ def test_nothing_of_it_reaches_the_record(tmp_path):
     assert found.report["redacted"]["anthropic-key"] == 5
     assert found.report["redacted"]["user-name"] >= 1
     again = read_trace(found.path)
+    assert again.report.redacted == found.report["redacted"]
     assert again.steps[0].calls[0].command() == "export K=[anthropic-key-1]; cd /home/user"
     assert import_trace(open_trace(path), tmp_path / "out").path == found.path
 
@@ -168,3 +170,11 @@ def test_rules_that_are_none_say_so(tmp_path):
     (tmp_path / "r.yaml").write_text("rules: [{name: a, pattern: '(', hints: []}]")
     with pytest.raises(ValueError, match=r"r\.yaml: not a file of redaction rules"):
         load_rules(tmp_path / "r.yaml")
+
+
+def test_a_record_is_read_as_it_was_imported(tmp_path):
+    """Rules that are added later must not change the digest of a record that has labels."""
+    secret = SECRETS["anthropic-key"]
+    found = import_trace(open_trace(session(tmp_path / "s.jsonl", secret), redact=False), tmp_path / "out")
+    assert trace_digest(read_trace(found.path).steps) == found.digest
+    assert read_trace(found.path).steps[0].text == f"I use {secret}"

@@ -36,7 +36,7 @@ class Reading:
             raise
         except (TypeError, KeyError, AttributeError, ValueError, RecursionError) as error:
             raise TraceError(f"{path}: not {FORMATS[format]}: {type(error).__name__} {error}") from error
-        if redactor is not None and format != "workbench-trace":  # a record of ours has been through it
+        if redactor is not None:
             redactor.learn(info.cwd)
         self.info: TraceInfo = redactor.info(info) if redactor else info
 
@@ -65,7 +65,7 @@ class Reading:
 
 def open_trace(path: str | Path, *, format: str | None = None, redact: bool = True) -> Reading:
     """Begin to read a trace. format: a key of sniff.FORMATS, found out when None. redact: replace secrets and names
-    (workbench.traces.redact). Raises TraceError when the file is something else, and says what."""
+    (workbench.traces.redact), unless it is a record, which was imported as it was wanted. Raises TraceError when the file is something else, and says what."""
     path = Path(path)
     if format is None:
         format = sniff(path)
@@ -73,7 +73,8 @@ def open_trace(path: str | Path, *, format: str | None = None, redact: bool = Tr
         raise TraceError(f"no format {format!r}: use one of {', '.join(FORMATS)}")
     else:
         check(path, format)
-    return Reading(path, format, Redactor() if redact else None)
+    # A record has been through it. Reading it again by later rules would change its digest, and lose its labels.
+    return Reading(path, format, Redactor() if redact and format != "workbench-trace" else None)
 
 
 def read_trace(

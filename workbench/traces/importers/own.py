@@ -21,7 +21,7 @@ from workbench.traces.importers.drafts import UnknownEntry, count, record, unkno
 from workbench.traces.trace import Report, TraceInfo, TraceStep
 
 FORMATS = ("trial", "episode", "workbench-trace")
-_COUNTS = ("entries", "ignored", "unknown")
+_COUNTS = ("entries", "ignored", "unknown", "redacted")
 _TRIAL = ("id", "run_id", "task", "digest", "outcome", "reward", "passed", "seconds", "seed", "backend")
 _TURN = {f.name for f in fields(Turn)}
 
