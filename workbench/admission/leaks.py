@@ -2,7 +2,7 @@
 
 A whole copy is a reason for refusal (a task's tests and solution never belong in its image). Single long lines are
 reported: an environment may rightly hold a line that its solution repeats. The look into the sandbox uses the image's
-own `find` and `grep` and leaves out `/usr` (but for `/usr/local/bin` and `/usr/src`), so it finds careless copies, and
+own `find` and `grep` and leaves out `/usr` (but for `/usr/local/bin` and `/usr/src`) and the package manager's files, so it finds careless copies, and
 not what a task's author hides on purpose (an archive, an encoding).
 """
 
@@ -29,7 +29,8 @@ for folder in /*; do
   case $folder in /usr|/proc|/sys|/dev|/lib*|/bin|/sbin|/boot|/nix) ;; *) set -- "$@" "$folder" ;; esac
 done
 for folder in /usr/local/bin /usr/src; do [ -d "$folder" ] && set -- "$@" "$folder"; done
-find "$@" -xdev -type f -size -2048 -exec grep -lFI -e "$probes" {} + 2>/dev/null | head -n 40
+find "$@" -xdev \( -path /var/lib/dpkg -o -path /var/lib/apt \) -prune -o \
+  -type f -size -2048 -exec grep -lFI -e "$probes" {} + 2>/dev/null | head -n 40
 """
 
 

@@ -40,7 +40,7 @@ DOCKERFILE = "FROM python:3.12-slim\nWORKDIR /app\nCOPY files/ /app/\n"
 
 TEST_SH = """#!/bin/bash
 # Grades the final files: reward = checks passed / checks. Plain Python, so that a grade costs a few milliseconds.
-exec "$([ -x /opt/verifier/bin/python ] && echo /opt/verifier/bin/python || echo python3)" -I /tests/check.py
+exec "$([ -x /opt/verifier/bin/python ] && echo /opt/verifier/bin/python || echo python3)" -I -S /tests/check.py
 """
 
 CHECK_PY = '''"""Compares files with what was asked for; writes the passed fraction and a CTRF report."""
@@ -48,10 +48,8 @@ CHECK_PY = '''"""Compares files with what was asked for; writes the passed fract
 import json
 import os
 import stat
-from pathlib import Path
 
 LIMIT = 65536
-checks = json.loads(Path("/tests/expected.json").read_text())
 
 
 def passes(check):
@@ -66,13 +64,19 @@ def passes(check):
     return same and not (check["gone"] and os.path.lexists(check["gone"]))
 
 
+def write(name, text):
+    with open("/logs/verifier/" + name, "w") as file:
+        file.write(text)
+
+
+with open("/tests/expected.json") as file:
+    checks = json.load(file)
 tests = [{"name": c["name"], "status": "passed" if passes(c) else "failed", "duration": 0} for c in checks]
 passed = sum(t["status"] == "passed" for t in tests)
-out = Path("/logs/verifier")
 summary = {"tests": len(tests), "passed": passed, "failed": len(tests) - passed, "pending": 0, "skipped": 0, "other": 0,
            "start": 0, "stop": 0}
-(out / "ctrf.json").write_text(json.dumps({"results": {"tool": {"name": "check"}, "summary": summary, "tests": tests}}))
-(out / "reward.txt").write_text(str(passed / len(tests)))
+write("ctrf.json", json.dumps({"results": {"tool": {"name": "check"}, "summary": summary, "tests": tests}}))
+write("reward.txt", str(passed / len(tests)))
 for test in tests:
     print(test["status"], test["name"])
 '''
