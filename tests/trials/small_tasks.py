@@ -110,6 +110,9 @@ class Journal:
     def record(self, kind, row):
         self.rows.append((kind, row))
 
+    def get(self, kind, id):
+        return next((row for k, row in reversed(self.rows) if k == kind and row["id"] == id), None)
+
     def path(self, kind, name):
         path = self.folder / kind / name
         path.parent.mkdir(parents=True, exist_ok=True)

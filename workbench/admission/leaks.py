@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.agents import Budget
-from workbench.sandboxes import Sandbox
+from workbench.agents.oracle import Oracle
+from workbench.sandboxes import Backend, Image, Sandbox
 from workbench.tasks import Step, Task
 from workbench.tasks.verifier import is_managed
 from workbench.traces import Episode
+from workbench.trials.setting import agent_limits
 
 LONG = 40  # characters of a line that is unlikely to stand somewhere by chance
 SMALLEST = 40  # bytes of a file whose copy means something (not an empty __init__.py)
@@ -100,20 +102,27 @@ def look(task: Task, sandbox: Sandbox) -> Leaks:
     return Leaks(copies, lines, result.killed_by is None)
 
 
-class Looker:
-    """The no-op agent, which uses its turn to look for leaks. (It changes nothing, so its grade is the no-op's.)"""
-
-    name, model = "noop", ""
+class LookingOracle(Oracle):
+    """The oracle, which looks for leaks in its untouched sandbox before it acts. leaks: None until it has looked (also when
+    its trial was read back from a run's journal)."""
 
     def __init__(self) -> None:
-        self.leaks = Leaks()
+        super().__init__()
+        self.leaks: Leaks | None = None
 
     def run(self, task: Task, step: Step, sandbox: Sandbox, budget: Budget) -> Episode:
-        from workbench.agents.noop import NoOp
-
-        if step is task.steps[0]:
+        if self.leaks is None:
             self.leaks = look(task, sandbox)
-        return NoOp().run(task, step, sandbox, budget)
+        return super().run(task, step, sandbox, budget)
+
+
+def look_alone(task: Task, backend: Backend, image: Image) -> Leaks:
+    """The same in a sandbox of its own."""
+    sandbox = backend.start(image, limits=agent_limits(task, None))
+    try:
+        return look(task, sandbox)
+    finally:
+        sandbox.stop()
 
 
 def _holds(name: str, own: str, text: str, lines: set[str]) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.admission import Reason, Stage
-from workbench.admission.leaks import Leaks, Looker
+from workbench.admission.leaks import Leaks, LookingOracle, look_alone
 from workbench.admission.reasons import (
     file_reasons,
     flaky_reason,
@@ -21,7 +21,7 @@ from workbench.admission.reasons import (
     passed_tests,
 )
 from workbench.agents import Agent, Budget
-from workbench.sandboxes import Backend
+from workbench.sandboxes import Backend, SandboxError
 from workbench.tasks import Task, TaskError, load_task
 from workbench.trials import Trial
 from workbench.trials.batch import NOT_RETRIED, RETRIES
@@ -99,7 +99,7 @@ class Desk:
 
 def validate(desk: Desk, *, repeats: int, partials: Sequence[Path] = ()) -> None:
     """Stages files … repeat. Raises Stopped at the first stage with reasons."""
-    from workbench.agents.oracle import Oracle
+    from workbench.agents.noop import NoOp
 
     with desk.at("files"):
         try:
@@ -110,15 +110,15 @@ def validate(desk: Desk, *, repeats: int, partials: Sequence[Path] = ()) -> None
     with desk.at("build"):
         _build(desk)
     with desk.at("oracle"):
-        oracles = [desk.attempt(Oracle())]
+        oracle = LookingOracle()
+        oracles = [desk.attempt(oracle)]
         desk.refuse(oracle_reason(oracles[0]))
     with desk.at("noop"):
-        looker = Looker()
-        noops = [desk.attempt(looker)]
+        noops = [desk.attempt(NoOp())]
         desk.refuse(noop_reason(noops[0]))
         desk.valid_paper = not desk.reasons
         desk.report["pass_untouched"] = passed_tests(noops[0])
-        _leaks(desk, looker.leaks)
+        _leaks(desk, oracle.leaks or _look(desk))
     if repeats > 1:
         with desk.at("repeat"):
             _repeat(desk, oracles, noops, repeats)
@@ -136,6 +136,14 @@ def _build(desk: Desk) -> None:
         desk.refuse(Reason(judged.reason, judged.message, "build"))
     else:
         desk.report["stands_for"] = dict(setting.agent.stands_for)
+
+
+def _look(desk: Desk) -> Leaks:
+    assert desk.task is not None
+    try:
+        return look_alone(desk.task, desk.backend, prepare(desk.task, desk.backend).agent)
+    except SandboxError as error:
+        raise Stopped(infra=f"the search for leaks: {error}") from error
 
 
 def _leaks(desk: Desk, leaks: Leaks) -> None:

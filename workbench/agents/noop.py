@@ -13,6 +13,7 @@ class NoOp:
 
     name = "noop"
     model = ""
+    idle = True  # needs no sandbox to act in: what it leaves is the image
 
     def run(self, task: Task, step: Step, sandbox: Sandbox, budget: Budget) -> Episode:
         return Episode(self.name, submitted=True, ended_by="submit", instruction=step.instruction)

@@ -13,6 +13,7 @@ from workbench.tasks import Step, Task
 from workbench.traces import Episode, Turn
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_SOLVE = "bash /solution/solve.sh; code=$?; rm -rf /solution; exit $code"
 
 
 class Oracle:
@@ -39,8 +40,11 @@ class Oracle:
         sandbox.put(step.solution, "/solution")
         try:
             env = self._env(task.config.get("solution") or {})
-            result = sandbox.exec(["bash", "/solution/solve.sh"], env=env, timeout=budget.seconds)
-        finally:
+            result = sandbox.exec(["bash", "-c", _SOLVE], env=env, timeout=budget.seconds)
+        except BaseException:
+            sandbox.exec(["rm", "-rf", "/solution"])
+            raise
+        if result.killed_by:  # the line above did not come to its end
             sandbox.exec(["rm", "-rf", "/solution"])
         turn = Turn(
             index=0,

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from workbench.sandboxes import Backend, ExecResult, Limits, Sandbox
+from workbench.sandboxes import Backend, ExecResult, Image, Limits, Sandbox, Snapshot
 from workbench.tasks import Task
 from workbench.tasks.verifier import MAX_CTRF_BYTES, CtrfError, is_managed, parse_ctrf
 from workbench.trials import Grade
@@ -68,7 +68,7 @@ _TAIL = 4000  # characters of the verifier's output kept in a grade's message
 def grade(
     task: Task,
     index: int,
-    sandbox: Sandbox,
+    sandbox: Sandbox | None,
     backend: Backend,
     setting: Setting,
     *,
@@ -76,7 +76,7 @@ def grade(
     limits: Limits,
     label: str = "",
 ) -> Grade:
-    """Grade step `index` on the files in `sandbox`.
+    """Grade step `index` on the files in `sandbox`; None: on those of the image.
 
     The caller has stopped the agent's processes (unless the task keeps its services). `last`: nothing runs in `sandbox`
     afterwards, so its files need not be copied. Raises SandboxError when infrastructure failed; a verifier that fails
@@ -85,7 +85,7 @@ def grade(
     step, image = task.steps[index], setting.verifier[index]
     with ExitStack() as stack:
         mounts = [] if setting.bundled[index] else [stack.enter_context(tests_mount(task, step))]
-        source = image or sandbox.snapshot(seal=last and not task.keep_services)
+        source = image or _files(sandbox, setting, seal=last and not task.keep_services)
         grader = backend.start(
             source,
             limits=limits,
@@ -97,9 +97,13 @@ def grade(
             label=label,
         )
         stack.callback(grader.stop)
-        notes = _carry(task, sandbox, grader) if image is not None else []
+        notes = _carry(task, sandbox, grader) if image is not None and sandbox is not None else []
         result = _run(task, index, grader)
         return _read(task, index, grader, result, notes)
+
+
+def _files(sandbox: Sandbox | None, setting: Setting, *, seal: bool) -> Image | Snapshot:
+    return setting.agent if sandbox is None else sandbox.snapshot(seal=seal)
 
 
 def _run(task: Task, index: int, grader: Sandbox) -> ExecResult:
