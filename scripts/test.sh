@@ -40,6 +40,14 @@ case $? in
   *) failed="$failed [docker_engine.sh start]"; echo "== FAILED: the Docker engine could not be started" ;;
 esac
 
+echo "== Chromium (tests of the widgets in JupyterLab skip without one)"
+sh scripts/install_browser.sh
+case $? in
+  0) ;;
+  3) echo "== no Chromium here: tests that need one will skip and say so" ;;
+  *) failed="$failed [install_browser.sh]"; echo "== FAILED: install_browser.sh" ;;
+esac
+
 # Runs of tests and notebooks go where they are thrown away; nothing of the caller's settings reaches them.
 unset WORKBENCH_RUN WORKBENCH_PROGRESS WORKBENCH_PROFILE
 export WORKBENCH_RESULTS="$scratch/results"

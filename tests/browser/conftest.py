@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-import lab
 import pytest
+
+from . import lab
 
 REASON = lab.missing()
 

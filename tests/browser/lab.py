@@ -142,12 +142,14 @@ def eventually(found: Callable[[], Any], what: str, seconds: float = 30) -> Any:
 class Page:
     """One notebook in the browser: what a person does with keys and a click, and what they see."""
 
-    def __init__(self, driver: Any, address: str):
+    def __init__(self, driver: Any):
         self.driver = driver
-        driver.get(address)
-        eventually(
-            lambda: self.js("return !!document.querySelector('.jp-Notebook .jp-Cell .cm-content')"), "a notebook"
-        )
+
+    def open(self, address: str) -> None:
+        """A notebook, up to where its kernel is ready."""
+        self.driver.get(address)
+        self.sees(".jp-Notebook .jp-Cell .cm-content")
+        eventually(self.ready, "an idle kernel", 60)
 
     def js(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
@@ -174,21 +176,35 @@ class Page:
         def clicked() -> bool:
             try:
                 self.driver.find_element(By.CSS_SELECTOR, selector).click()
-            except WebDriverException:  # not drawn yet, or drawn anew at this moment
+            except WebDriverException as error:  # not drawn yet, or drawn anew at this moment
+                last[:] = [error.msg]
                 return False
             return True
 
-        eventually(clicked, f"something to click at {selector}")
+        last: list[str] = []
+        self.sees(selector)
+        try:
+            eventually(clicked, "a click")
+        except AssertionError:
+            raise AssertionError(f"cannot click at {selector}: {last}") from None
 
-    def run_all(self) -> None:
-        """Shift-Enter through the cells."""
-        eventually(self.ready, "an idle kernel", 60)
+    def sees(self, selector: str, seconds: float = 60) -> None:
+        """Waits until it is there; what the page shows instead goes into the error, and into a picture."""
+        try:
+            eventually(lambda: self.js("return !!document.querySelector(arguments[0])", selector), selector, seconds)
+        except AssertionError as error:
+            picture = Path(os.environ.get("TMPDIR", "/tmp")) / f"workbench-browser-{os.getpid()}.png"
+            self.driver.save_screenshot(str(picture))
+            raise AssertionError(f"{error}; picture: {picture}; {self.text('.jp-Notebook')[-2000:]}") from None
+
+    def run_first(self) -> None:
+        """Run the first cell, and stay on it."""
         self.click(".jp-Notebook .jp-Cell .cm-content")
-        for _ in range(self.cells()):
-            self.keys(("shift", "enter"))
+        self.keys(("control", "enter"))
 
     def ready(self) -> bool:
-        return self.js("return document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status") == "idle"
+        """By the words at the bottom: the indicator above the notebook says idle before there is a kernel."""
+        return "| Idle" in self.text("#jp-main-statusbar")
 
     def cells(self) -> int:
         return self.js("return document.querySelectorAll('.jp-Notebook .jp-Cell').length")
