@@ -1,4 +1,4 @@
-"""One trial, turn by turn: what the agent said and ran, what it saw, what the tests said."""
+"""One trial, or one trace of any agent, turn by turn: what was said and run, what was seen, what the tests said."""
 
 from __future__ import annotations
 
@@ -9,109 +9,113 @@ from typing import Any
 
 import traitlets
 
-from workbench.report.widget import STATIC, View, esc, html_table, show, visible
+from workbench.report import trial_text as texts
+from workbench.report.turn_text import title
+from workbench.report.widget import STATIC, View, esc, html_table, visible
 from workbench.runs.folder import Run
 from workbench.runs.journal import restore
+from workbench.traces.trace import Trace
 
-FACTS = (
-    "task", "agent", "model", "backend", "outcome", "reward", "passed", "reason", "message", "submitted", "ended_by",
-    "turns", "prompt_tokens", "completion_tokens", "usd", "seconds",
-)  # fmt: skip
+PAGE = 50  # turns sent at a time
 
 
 class TraceViewer(View):
     """A trial's record with its episodes. Observations are folded; `query` keeps the turns that contain it.
 
-    facts: [[name, text], …]. turns: dicts of text. tests: [[name, status], …]. All are plain text by the time that they
-    are set, so a front end needs no knowledge of records.
+    facts: [[name, text], …]. tests: [[name, status], …]. progress: Φ after each turn, [] when the task has none.
+    turns: all of them, as dicts of text. page: the first `limit` of those that match, which is what is sent.
     """
 
     _esm = STATIC / "trace_viewer.js"
     title = traitlets.Unicode().tag(sync=True)
     facts = traitlets.List().tag(sync=True)
-    turns = traitlets.List().tag(sync=True)
     tests = traitlets.List().tag(sync=True)
     verifier = traitlets.Unicode().tag(sync=True)
+    progress = traitlets.List().tag(sync=True)
     query = traitlets.Unicode("").tag(sync=True)
-    matches = traitlets.List(traitlets.Int()).tag(sync=True)  # positions in `turns` that `query` keeps
+    limit = traitlets.Int(PAGE).tag(sync=True)
+    page = traitlets.List().tag(sync=True)
+    counts = traitlets.List([0, 0]).tag(sync=True)  # turns that match, of all
+    turns = traitlets.List()
 
     def __init__(self, trial: Mapping[str, Any]):
         """trial: a record as in traces/<id>.json (Trial.to_row() with `episodes` and `steps`)."""
-        episodes = trial.get("episodes") or []
-        turns = [_turn(t, step, len(episodes)) for step, e in enumerate(episodes) for t in e.get("turns", [])]
+        progress = texts.progress_of(trial)
         super().__init__(
-            title=visible(f"{trial.get('task', '')}: {trial.get('agent', '')} {trial.get('id', '')}"),
-            facts=[[k, visible(show(trial[k]))] for k in FACTS if trial.get(k) not in (None, "")],
-            turns=turns,
-            tests=sorted([visible(k), visible(v)] for k, v in (trial.get("tests") or {}).items()),
-            verifier=visible("\n".join(str(s.get("stdout", "")) for s in trial.get("steps") or [])),
+            title=texts.title_of(trial),
+            facts=texts.facts_of(trial),
+            turns=texts.turns_of(trial),
+            tests=texts.tests_of(trial),
+            verifier=texts.verifier_of(trial),
+            progress=progress if any(p is not None for p in progress) else [],
         )
-        self._search()
+        self._update()
 
     @classmethod
     def of_trial(cls, run: Run, trial_id: str) -> TraceViewer:
         """The viewer of one trial of a run; of its record alone when the trial left no trace."""
-        path = run.folder / "traces" / f"{trial_id}.json"
-        if path.resolve().parent == (run.folder / "traces").resolve() and path.is_file():
-            return cls.from_file(path)
-        for row in reversed(run.rows("trial")):
-            if row["id"] == trial_id:
-                return cls(row)
-        known = [row["id"] for row in run.rows("trial")]
-        raise KeyError(f"no trial {trial_id!r} in {run.folder}: it has {len(known)}, the last is {known[-1:]}")
+        return cls(trial_record(run, trial_id))
 
     @classmethod
     def from_file(cls, path: Path) -> TraceViewer:
-        return cls(json.loads(path.read_text(encoding="utf-8"), object_hook=restore))
+        return cls(read_trial(path))
+
+    @classmethod
+    def of_trace(cls, trace: Trace, name: str = "") -> TraceViewer:
+        """The viewer of a trace of any agent. name: of its file."""
+        viewer = cls({})
+        viewer.title, viewer.facts = title(trace, name), texts.facts_of_trace(trace)
+        viewer.turns = texts.turns_of_trace(trace)
+        return viewer
+
+    @property
+    def matches(self) -> list[int]:
+        """Positions in `turns` that `query` keeps."""
+        return texts.matching(self.turns, self.query)
 
     @traitlets.observe("query")
-    def _changed(self, _: Any) -> None:
-        self._search()
+    def _searched(self, _: Any) -> None:
+        self.limit = PAGE
+        self._update()
 
-    def _search(self) -> None:
-        word = self.query.lower()
-        parts = ("text", "command", "observation")
-        self.matches = [i for i, t in enumerate(self.turns) if not word or any(word in t[p].lower() for p in parts)]
+    @traitlets.observe("limit", "turns")
+    def _changed(self, _: Any) -> None:
+        self._update()
+
+    def _update(self) -> None:
+        matches = self.matches
+        self.page = [self.turns[i] for i in matches[: max(self.limit, 0)]]
+        self.counts = [len(matches), len(self.turns)]
 
     def summary(self) -> str:
         passed = sum(status == "passed" for _, status in self.tests)
-        return f"{self.title}, {len(self.turns)} turns, {passed} of {len(self.tests)} tests passed"
+        tests = f", {passed} of {len(self.tests)} tests passed" if self.tests else ""
+        return f"{self.title}, {len(self.turns)} turns{tests}"
 
     def static_html(self) -> str:
         facts = html_table(["what", "value"], [{"what": k, "value": v} for k, v in self.facts])
-        tests = html_table(["test", "status"], [{"test": k, "status": v} for k, v in self.tests])
-        turns = "".join(_turn_html(self.turns[i]) for i in self.matches)
+        tests = html_table(["test", "status"], [{"test": k, "status": v} for k, v in self.tests]) if self.tests else ""
+        turns = texts.turns_html(self.page, self.counts[0])
         verifier = f"<details><summary>verifier output</summary><pre>{esc(self.verifier)}</pre></details>"
-        return f'<div class="wb-view"><p><b>{esc(self.title)}</b></p>{facts}{turns}{tests}{verifier}</div>'
+        return (
+            f'<div class="wb-view"><p><b>{esc(self.title)}</b></p>{facts}{texts.progress_svg(self.progress)}'
+            f"{turns}{tests}{verifier * bool(self.verifier)}</div>"
+        )
 
 
-def _turn(turn: Mapping[str, Any], step: int, steps: int) -> dict[str, str]:
-    """A turn as text only."""
-    place = f"step {step + 1}, turn {turn.get('index', 0)}" if steps > 1 else f"turn {turn.get('index', 0)}"
-    code = turn.get("exit_code")
-    notes = [place, f"exit {code}" if code is not None else "", _tokens(turn), _seconds(turn)]
-    return {
-        "head": visible(" · ".join(n for n in notes if n)),
-        "text": visible(turn.get("text") or ""),
-        "command": visible(turn.get("command") or ""),
-        "observation": visible(turn.get("observation") or ""),
-        "failed": "yes" if code not in (None, 0) else "",
-    }
+def trial_record(run: Run, trial_id: str) -> Mapping[str, Any]:
+    """The record of a trial with its episodes, or without them when it left no trace. KeyError: no such trial."""
+    path = run.folder / "traces" / f"{trial_id}.json"
+    if path.resolve().parent == (run.folder / "traces").resolve() and path.is_file():
+        return read_trial(path)
+    rows = run.rows("trial")
+    for row in reversed(rows):
+        if row["id"] == trial_id:
+            return row
+    last = [row["id"] for row in rows][-1:]
+    raise KeyError(f"no trial {visible(trial_id)!r} in {run.folder}: it has {len(rows)}, the last is {last}")
 
 
-def _tokens(turn: Mapping[str, Any]) -> str:
-    return f"{turn['completion_tokens']} tokens" if turn.get("completion_tokens") else ""
-
-
-def _seconds(turn: Mapping[str, Any]) -> str:
-    total = (turn.get("model_seconds") or 0) + (turn.get("command_seconds") or 0)
-    return f"{total:.1f} s" if total else ""
-
-
-def _turn_html(turn: Mapping[str, str]) -> str:
-    command = f'<pre class="wb-command">{esc(turn["command"])}</pre>' if turn["command"] else ""
-    lines = turn["observation"].count("\n") + 1 if turn["observation"] else 0
-    seen = (
-        f"<details><summary>saw {lines} lines</summary><pre>{esc(turn['observation'])}</pre></details>" if lines else ""
-    )
-    return f'<div class="wb-turn"><b>{esc(turn["head"])}</b><pre>{esc(turn["text"])}</pre>{command}{seen}</div>'
+def read_trial(path: Path) -> Mapping[str, Any]:
+    """A file of a run's `traces/`."""
+    return json.loads(Path(path).read_text(encoding="utf-8"), object_hook=restore)
