@@ -23,8 +23,9 @@ from workbench.sandboxes import BuildError, Mount, Network, SandboxError, get_ba
 from workbench.sandboxes.docker_egress import allowed
 from workbench.sandboxes.docker_files import read_single, unpack
 from workbench.sandboxes.docker_images import bases, read_context
+from workbench.sandboxes.docker_local import LocalFiles
 from workbench.sandboxes.docker_owner import dead, owner
-from workbench.sandboxes.docker_processes import Process, of_command, parse_stat
+from workbench.sandboxes.docker_processes import Killer, Process, of_command, parse_stat
 from workbench.sandboxes.docker_snapshots import is_system
 from workbench.sandboxes.docker_streams import Capture
 
@@ -265,6 +266,70 @@ class TestDockerOnly:
         assert box.kill_all() >= 2
         assert not grows(box, "/app/ticks")
         assert box.kill_all() == 0
+
+    @pytest.mark.parametrize("local", [True, False], ids=["own-machine", "engine"])
+    def test_files_travel_alike_past_the_engine_and_over_it(self, backend, box, start, tmp_path, local):
+        if local and not box._killer.local:
+            pytest.skip("needs root on the engine's machine")
+        tree = tmp_path / "tree"
+        (tree / "new/deep").mkdir(parents=True)
+        (tree / "new/deep/run").write_text("#!/bin/sh\necho ran\n")
+        (tree / "new/deep/run").chmod(0o750)
+        (tree / "new/link").symlink_to("deep/run")
+        box.exec(
+            "mkdir -p /srv/was/folder; ln -s /srv/was /srv/door; echo old >/srv/file; ln -s /etc/passwd /srv/target"
+        )
+        if not local:
+            box._files = LocalFiles(0, lambda pid: False)
+        box.put(tree, "/srv/a/b")
+        box.put(tree / "new/deep/run", "/srv/was/folder/x")
+        box.write("/srv/door/through", b"kept inside")
+        box.write("/srv/target", b"no passwd")
+        assert box.exec("/srv/a/b/new/link; stat -c '%a %u %n' /srv/a/b/new/deep/run /srv/was/folder/x; readlink /srv/a/b/new/link").stdout == (
+            "ran\n750 0 /srv/a/b/new/deep/run\n750 0 /srv/was/folder/x\ndeep/run\n"
+        )  # fmt: skip
+        assert box.read("/srv/door/through") == box.read("/srv/was/through") == b"kept inside"
+        assert box.read("/srv/target") == b"no passwd"
+        assert box.exec("grep -c no.passwd /etc/passwd").stdout == "0\n"
+        for path, error in [("/srv/none", FileNotFoundError), ("/srv/none/none", FileNotFoundError), ("/srv", ValueError),
+                            ("/dev/null", ValueError), ("/srv/a/b/new/link", ValueError), ("/", ValueError)]:  # fmt: skip
+            with pytest.raises(error):
+                box.read(path)
+        box.exec("mkfifo /srv/pipe; head -c 2000 /dev/zero >/srv/big")
+        with pytest.raises(ValueError, match="regular"):
+            box.read("/srv/pipe")
+        with pytest.raises(ValueError, match="2,000"):
+            box.read("/srv/big", max_bytes=1999)
+
+    @pytest.mark.parametrize("local", [True, False], ids=["own-machine", "engine"])
+    def test_a_sealed_snapshot_is_restored_alike(self, backend, box, monkeypatch, local):
+        if local and not box._killer.local:
+            pytest.skip("needs root on the engine's machine")
+        box.exec(
+            "rm gone; rm -r kept; mkdir kept; echo y >kept/new; ln kept/new kept/twin; ln -s /nowhere kept/link; mkfifo kept/pipe;"
+            "mkdir -p /srv/n/m; echo f >/srv/n/m/f; chmod 4711 /srv/n/m/f; chown 7:8 /srv/n/m/f; touch -d @1000000000 /srv/n/m/f;"
+            "echo bad >/usr/bad; echo '1.2.3.4 localhost' >/etc/hosts; python3 -c 'import os\nfor _ in range(150): os.mkdir(\"d\"); os.chdir(\"d\")'"
+        )
+        saved = box.snapshot(seal=True)
+        if not local:
+            saved.handle.upper = None
+            monkeypatch.setattr(Killer, "files", lambda self: LocalFiles(0, lambda pid: False))
+        grader = backend.start(saved, trusted_system=True)
+        try:
+            found = grader.exec(
+                "ls /app/kept; cat kept/new; readlink kept/link; stat -c '%h' kept/twin; stat -c '%a %u %g %Y' /srv/n/m/f;"
+                "ls gone /usr/bad 2>/dev/null; grep -c 1.2.3.4 /etc/hosts; find d -type d | wc -l"
+            )
+        finally:
+            grader.stop()
+        assert found.stdout.split() == "link new twin y /nowhere 2 711 7 8 1000000000 0 150".split()
+
+    def test_no_network_is_a_loopback_of_its_own(self, backend, box, start):
+        names = "sed 1,2d /proc/net/dev | cut -d: -f1; getent hosts localhost >/dev/null && readlink /proc/self/ns/net"
+        one, other = box.exec(names).stdout.split(), start().exec(names).stdout.split()
+        assert one[0] == other[0] == "lo"
+        assert len(one) == len(other) == 2
+        assert len({one[1], other[1], str(Path("/proc/self/ns/net").readlink())}) == 3
 
     def test_a_fork_bomb_that_outruns_a_loop_is_frozen_first(self, start):
         box = start()

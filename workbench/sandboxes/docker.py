@@ -8,6 +8,7 @@ managers need, and no new privileges can be gained.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import threading
 import uuid
@@ -71,7 +72,7 @@ class Docker:
         self._pythons: dict[str, tuple[str, str]] = {}
 
     def capabilities(self) -> Capabilities:
-        bridge = self._has_bridge()
+        bridge = self._has_bridge
         networks = ("no-network", "public", "allowlist") if bridge else ("no-network", "allowlist")
         info = self._info
         limits = {
@@ -92,6 +93,7 @@ class Docker:
             notes.append("no public network: this engine runs without its bridge")
         return Capabilities(networks, users=True, limits=limits, notes=tuple(notes))
 
+    @functools.cached_property
     def _has_bridge(self) -> bool:
         return bool(self._client.api.networks(names=["^bridge$"]))
 
@@ -104,24 +106,24 @@ class Docker:
             key = hashlib.sha256("\n".join([context.key, *(f"{n}={i}" for n, i in ids.items())]).encode()).hexdigest()
             tag = f"{images.REPOSITORY}:{key[:32]}"
             with self._key_lock(key):
-                if not self._has(tag):
+                config = self._found(tag)
+                if config is None:
                     images.run_build(self._client, context, tag, timeout=timeout, labels={"workbench.image": key},
-                                     memory_mb=self._build_memory, network=None if self._has_bridge() else "none")  # fmt: skip
-            config = self._client.api.inspect_image(tag)
+                                     memory_mb=self._build_memory, network=None if self._has_bridge else "none")  # fmt: skip
+                    config = self._client.api.inspect_image(tag)
         return self._image(config, key, ids)
 
     def _key_lock(self, key: str) -> threading.Lock:
         with self._lock:
             return self._locks.setdefault(key, threading.Lock())
 
-    def _has(self, tag: str) -> bool:
+    def _found(self, tag: str) -> dict[str, Any] | None:
         from docker.errors import ImageNotFound
 
         try:
-            self._client.api.inspect_image(tag)
+            return self._client.api.inspect_image(tag)
         except ImageNotFound:
-            return False
-        return True
+            return None
 
     def _image(self, config: dict[str, Any], key: str, ids: Mapping[str, str]) -> Image:
         settings = config.get("Config") or {}
@@ -166,7 +168,7 @@ class Docker:
             undo.callback(self._client.api.remove_container, made, force=True, v=True)
             sandbox = DockerSandbox(self._client, made, base, limits, variables, egress)
             if saved is not None and trusted_system:
-                restore(self._client, saved, made, sandbox.remove_paths)
+                restore(self._client, saved, sandbox)
             undo.pop_all()
             return sandbox
 
@@ -197,7 +199,8 @@ class Docker:
         )  # fmt: skip
         return api.create_container(
             source, IDLE, entrypoint=["/bin/sh"], user="0:0", working_dir=image.workdir, host_config=host,
-            environment=dict(env), stdin_open=True, name=f"workbench-{uuid.uuid4().hex[:16]}", healthcheck={"test": ["NONE"]},
+            # without the engine's own network code, which takes half of a start, the kernel's fresh loopback is all there is
+            network_disabled=network_mode == "none", environment=dict(env), stdin_open=True, name=f"workbench-{uuid.uuid4().hex[:16]}", healthcheck={"test": ["NONE"]},
             labels={LABEL: owner(), "workbench.run": label}, stop_signal="SIGKILL",
         )["Id"]  # fmt: skip
 

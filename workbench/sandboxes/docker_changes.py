@@ -24,6 +24,11 @@ def changes(client: Any, container: str) -> dict[str, int]:
     return found
 
 
+def upper_folder(client: Any, container: str) -> Path | None:
+    """Where this machine keeps what differs from the image; None when that is not ours to read."""
+    return _overlay(client.api.inspect_container(container))[0]
+
+
 def _overlay(info: dict[str, Any]) -> tuple[Path | None, list[str]]:
     """The upper folder and the lower ones, when they are this machine's and we may read them."""
     driver = info.get("GraphDriver") or {}

@@ -144,3 +144,11 @@ def pack(source: Path, name: str, *, uid: int = 0, gid: int = 0) -> bytes:
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         add_tree(tar, source, name, uid=uid, gid=gid)
     return buffer.getvalue()
+
+
+def pack_bytes(name: str, data: bytes, *, mode: int, uid: int = 0, gid: int = 0) -> bytes:
+    """One archive of one file, to be unpacked at `/`."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        add_bytes(tar, name, data, mode=mode, uid=uid, gid=gid)
+    return buffer.getvalue()

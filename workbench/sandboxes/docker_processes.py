@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.sandboxes.docker_local import LocalFiles
 from workbench.sandboxes.docker_owner import LABEL, owner
 
 # Runs in the helper: prints each process's stat line, then, when given pids, kills those.
@@ -82,6 +83,10 @@ class Killer:
     def __init__(self, client: Any, container: str, image: str, host_init: int):
         self._client, self._container, self._image, self._init = client, container, image, host_init
         self.local = os.geteuid() == 0 and host_init > 0 and self._is_ours(host_init)
+
+    def files(self) -> LocalFiles:
+        """The container's files as this machine sees them; when it cannot, every path is the engine's to look up."""
+        return LocalFiles(self._init if self.local else 0, self._is_ours)
 
     def kill(self, since: int | None = None) -> int:
         """Kill everything started by exec, or (with `since`) one command's tree. Returns the number killed."""

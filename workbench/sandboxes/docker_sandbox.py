@@ -13,19 +13,20 @@ import uuid
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from workbench.sandboxes import ExecResult, Image, Limits, SandboxError, Snapshot
 from workbench.sandboxes import docker_files as files
-from workbench.sandboxes.docker_processes import Killer, parse_stat
+from workbench.sandboxes.docker_local import NotHere
+from workbench.sandboxes.docker_processes import Killer
 from workbench.sandboxes.docker_snapshots import Saved
-from workbench.sandboxes.docker_streams import STDOUT, Capture, Stream, drain, follow
+from workbench.sandboxes.docker_streams import Command, Stream, drain, follow
 
 # The first line of output says who the command is and when it started, before any of its own code runs.
 _WRAP = 'read -r line </proc/$$/stat; echo "$line"; exec "$@"'
 _SHELL = 'command -v bash >/dev/null 2>&1 && exec bash -c "$1"; exec sh -c "$1"'
 _OOM = "cat /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events 2>/dev/null"
-_CHECK_DISK = 1.0  # seconds between two looks at the disk
+_HOSTS = b"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 
 
 @contextlib.contextmanager
@@ -38,42 +39,6 @@ def engine_errors(what: str) -> Iterator[None]:
         yield
     except (DockerException, requests.RequestException) as error:
         raise SandboxError(f"docker: could not {what}: {getattr(error, 'explanation', None) or error}") from error
-
-
-class _Command:
-    """State of one exec: captures, the start line, limits that were hit."""
-
-    def __init__(self, limits: Limits, deadline: float, too_big: Any):
-        self.out, self.err = Capture(limits.output_bytes), Capture(limits.output_bytes)
-        self.since: int | None = None
-        self.killed_by: str | None = None
-        self._deadline, self._too_big = deadline, too_big
-        self._first: bytes | None = b""
-        self._looked = time.monotonic()
-
-    def feed(self, number: int, data: bytes) -> None:
-        if number != STDOUT:
-            self.err.feed(data)
-            return
-        if self._first is not None:
-            self._first += data
-            line, found, rest = self._first.partition(b"\n")
-            if not found:
-                return
-            process = parse_stat(line.decode("utf-8", "replace"))
-            data = rest if process else self._first
-            self.since, self._first = (process.start if process else None), None
-        self.out.feed(data)
-
-    def go_on(self) -> bool:
-        now = time.monotonic()
-        if now > self._deadline:
-            self.killed_by = "time"
-        elif now - self._looked > _CHECK_DISK:
-            if self._too_big():
-                self.killed_by = "disk"
-            self._looked = time.monotonic()
-        return self.killed_by is None
 
 
 class DockerSandbox:
@@ -91,8 +56,11 @@ class DockerSandbox:
         # Our end of the idle process's standard input: when we die, the kernel closes it, and the container ends.
         self._line = self._api.attach_socket(container, params={"stdin": 1, "stream": 1})
         self._api.start(container)
-        init = self._api.inspect_container(container)["State"]["Pid"]
-        self._killer = Killer(client, container, str(image.handle), init)
+        info = self._api.inspect_container(container)
+        self._killer = Killer(client, container, str(image.handle), info["State"]["Pid"])
+        self._files = self._killer.files()
+        if not info.get("HostsPath"):  # the engine makes the file for networks of its own only
+            self._put(files.pack_bytes("/etc/hosts", _HOSTS, mode=0o644))
         self._finalizer = weakref.finalize(self, _remove, client, container, self._line, egress)
 
     # ------------------------------------------------------------------ commands
@@ -110,7 +78,7 @@ class DockerSandbox:
         argv = ["/bin/sh", "-c", _SHELL, "sh", command] if isinstance(command, str) else list(command)
         begun = time.monotonic()
         seconds = self._limits.command_seconds if timeout is None else timeout
-        state = _Command(self._limits, begun + seconds, self._too_big)
+        state = Command(self._limits, begun + seconds, self._too_big)
         with self._lock, engine_errors("run a command"):
             exec_id = self._create_exec(argv, cwd, env, user, stdin is not None)
             if isinstance(exec_id, ExecResult):
@@ -147,7 +115,7 @@ class DockerSandbox:
                 raise SandboxError(f"docker: sandbox {self.id} does not say how a command ended")
             time.sleep(0.005)
 
-    def _result(self, state: _Command, code: int, seconds: float) -> ExecResult:
+    def _result(self, state: Command, code: int, seconds: float) -> ExecResult:
         if code == 137 and state.killed_by is None and self._out_of_memory():
             state.killed_by = "memory"
         if code in (126, 127, 137) and state.since is None and not self._is_running():
@@ -180,21 +148,36 @@ class DockerSandbox:
     def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         self._alive()
         uid, gid = self._ids()
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            files.add_bytes(tar, self._absolute(path), data, mode=mode, uid=uid, gid=gid)
         with engine_errors(f"write {path}"):
-            self._put(buffer.getvalue())
+            self._put(files.pack_bytes(self._absolute(path), data, mode=mode, uid=uid, gid=gid))
 
     def _put(self, archive: bytes) -> None:
+        self.unpack(io.BytesIO(archive))
+
+    def unpack(self, archive: IO[bytes]) -> None:
+        """Unpack at `/` an archive that we made."""
         with self._lock:
-            self._api.put_archive(self.container, "/", archive)
+            try:
+                with tarfile.open(fileobj=archive) as tar:
+                    self._files.unpack(tar)
+            except (NotHere, FileNotFoundError):  # the engine says what is wrong, or manages
+                archive.seek(0)
+                self._api.put_archive(self.container, "/", archive)
 
     def get(self, source: str, target: Path, *, max_bytes: int = 256 << 20) -> None:
         with self._archive(source) as chunks:
             files.unpack(chunks, target, max_bytes=max_bytes, what=source)
 
     def read(self, path: str, *, max_bytes: int = 1 << 20) -> bytes:
+        if self._stopped:
+            raise SandboxError(f"sandbox {self.id} was stopped")
+        try:
+            with self._lock:
+                return self._files.read(self._absolute(path), max_bytes=max_bytes, what=path)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{path} is not in sandbox {self.id}") from None
+        except NotHere:
+            pass
         with self._archive(path) as chunks:
             return files.read_single(chunks, max_bytes=max_bytes, what=path)
 
@@ -236,6 +219,8 @@ class DockerSandbox:
 
     def remove_paths(self, paths: Sequence[str]) -> None:
         """Delete paths inside, before anything foreign is in."""
+        with contextlib.suppress(NotHere):
+            return self._files.remove(paths)
         for at in range(0, len(paths), 500):
             result = self.exec(["rm", "-rf", "--", *paths[at : at + 500]], cwd="/", user="0")
             if not result.ok:

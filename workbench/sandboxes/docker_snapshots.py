@@ -7,16 +7,19 @@ changed file that is not below SYSTEM_PATHS, carried over the engine's archive A
 from __future__ import annotations
 
 import contextlib
+import os
 import posixpath
 import stat
 import tarfile
 import tempfile
 import threading
 import weakref
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
 
 from workbench.sandboxes import SYSTEM_PATHS, SandboxError
-from workbench.sandboxes.docker_changes import ADDED, DELETED, MODIFIED, changes
+from workbench.sandboxes.docker_changes import ADDED, DELETED, MODIFIED, changes, upper_folder
 from workbench.sandboxes.docker_files import inside, open_stream
 from workbench.sandboxes.docker_owner import LABEL, owner
 
@@ -37,7 +40,9 @@ class Saved:
         self._client, self._name, self._lock = client, name, threading.Lock()
         self._container = container
         self.sealed = sealed
+        self.upper: Path | None = None  # where this machine keeps the files that changed, once nothing runs there
         if sealed:
+            self.upper = upper_folder(client, container)
             self._image: str | None = None
             self.changes = changes(client, container)
             return
@@ -82,10 +87,10 @@ def _remove_image(client: Any, name: str) -> None:
         client.api.remove_image(name, force=True)
 
 
-def restore(client: Any, saved: Saved, target: str, remove: Any) -> None:
-    """Bring the changes of `saved` into the running, still untouched container `target`, system paths left out.
+def restore(client: Any, saved: Saved, sandbox: Any) -> None:
+    """Bring the changes of `saved` into the running, still untouched DockerSandbox `sandbox`, system paths left out.
 
-    `remove(paths)` deletes paths in the target. Raises SandboxError when the snapshot is gone.
+    Raises SandboxError when the snapshot is gone.
     """
     from docker.errors import APIError, NotFound
 
@@ -93,24 +98,26 @@ def restore(client: Any, saved: Saved, target: str, remove: Any) -> None:
     try:
         with saved.container() as source:
             gone = [path for path, kind in relevant.items() if kind == DELETED]
-            roots = _roots(client, source, relevant)
-            remove([*gone, *_turned(client, target, roots)])
-            for root in roots:
-                _carry(client, source, target, root)
+            roots = _roots(client, source, relevant, {posixpath.dirname(path) for path in saved.changes})
+            sandbox.remove_paths([*gone, *_turned(client, sandbox.container, roots)])
+            if roots:
+                with tempfile.TemporaryFile() as spool:
+                    _collect(client, saved, source, roots, spool)
+                    spool.seek(0)
+                    sandbox.unpack(spool)
     except NotFound as error:
         raise SandboxError("the snapshot is gone: its sandbox was stopped") from error
     except APIError as error:
         raise SandboxError(f"the engine could not restore a snapshot: {error}") from error
 
 
-def _roots(client: Any, source: str, changes: dict[str, int]) -> list[str]:
+def _roots(client: Any, source: str, changes: dict[str, int], parents: set[str]) -> list[str]:
     """The fewest paths whose archives hold every change: whole new folders, single changed files.
 
     A folder that is only marked as modified stands for its children, which are listed themselves. One marked as
-    deleted that is there all the same was removed and made anew.
+    deleted that is there all the same was removed and made anew. parents: folders that hold any change.
     """
     roots: list[str] = []
-    parents = {posixpath.dirname(path) for path in changes}
     for path, kind in sorted(changes.items()):
         if roots and path.startswith(roots[-1] + "/"):
             continue
@@ -153,17 +160,43 @@ def _is_folder(info: dict[str, Any]) -> bool:
     return bool(info["mode"] & (1 << 31))  # the engine sends Go's file mode: its highest bit says folder
 
 
-def _carry(client: Any, source: str, target: str, root: str) -> None:
-    """One archive from `source` to `target` through a temporary file, members renamed to their full paths."""
+def _collect(client: Any, saved: Saved, source: str, roots: list[str], spool: IO[bytes]) -> None:
+    """Write one archive of all `roots`, members under their full paths: from the layer's own folder where that is ours
+    to read, else over the engine."""
+    if saved.upper is not None:
+        try:
+            with tarfile.open(fileobj=spool, mode="w", format=tarfile.PAX_FORMAT) as out:
+                for root in roots:
+                    out.add(f"{saved.upper}{root}", root.lstrip("/"), filter=_whole(saved.upper))
+            return
+        except (OSError, RecursionError):  # trees that are too deep, a layer that is no plain copy
+            spool.seek(0)
+            spool.truncate()
+    with tarfile.open(fileobj=spool, mode="w", format=tarfile.PAX_FORMAT) as out:
+        for root in roots:
+            _carry(client, source, root, out)
+
+
+def _whole(upper: Path) -> Callable[[tarfile.TarInfo], tarfile.TarInfo | None]:
+    """A filter as `renamed`. OSError for an entry whose contents overlayfs keeps elsewhere."""
+
+    def check(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        marks = os.listxattr(upper / member.name, follow_symlinks=False)
+        if "trusted.overlay.redirect" in marks or "trusted.overlay.metacopy" in marks:
+            raise OSError(f"{member.name} is not whole in its layer")
+        return member if renamed(member, "", trusted=True) else None
+
+    return check
+
+
+def _carry(client: Any, source: str, root: str, out: tarfile.TarFile) -> None:
+    """Add one path of `source`, members renamed to their full paths."""
     chunks, _ = client.api.get_archive(source, root, chunk_size=1 << 20)
     parent = posixpath.dirname(root).strip("/")
-    with tempfile.TemporaryFile() as spool, open_stream(chunks) as tar:
-        with tarfile.open(fileobj=spool, mode="w", format=tarfile.PAX_FORMAT) as out:
-            for member in tar:
-                if renamed(member, parent, trusted=True):
-                    out.addfile(member, tar.extractfile(member) if member.isreg() else None)
-        spool.seek(0)
-        client.api.put_archive(target, "/", spool)
+    with open_stream(chunks) as tar:
+        for member in tar:
+            if renamed(member, parent, trusted=True):
+                out.addfile(member, tar.extractfile(member) if member.isreg() else None)
 
 
 def renamed(member: tarfile.TarInfo, parent: str, *, trusted: bool) -> bool:

@@ -12,7 +12,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from workbench.sandboxes import Limits
+from workbench.sandboxes.docker_processes import parse_stat
+
 STDOUT, STDERR = 1, 2
+_CHECK_DISK = 1.0  # seconds between two looks at the disk
+_QUIET = 0.05  # seconds of silence before the engine is asked (each question costs the two of us some milliseconds)
 
 
 class Capture:
@@ -47,6 +52,42 @@ class Capture:
             return bytes(self._head + tail).decode("utf-8", "replace")
         gap = f"\n[... {self.dropped} bytes dropped ...]\n"
         return self._head.decode("utf-8", "replace") + gap + tail.decode("utf-8", "replace")
+
+
+class Command:
+    """State of one exec: captures, the start line, limits that were hit."""
+
+    def __init__(self, limits: Limits, deadline: float, too_big: Callable[[], bool]):
+        self.out, self.err = Capture(limits.output_bytes), Capture(limits.output_bytes)
+        self.since: int | None = None
+        self.killed_by: str | None = None
+        self._deadline, self._too_big = deadline, too_big
+        self._first: bytes | None = b""
+        self._looked = time.monotonic()
+
+    def feed(self, number: int, data: bytes) -> None:
+        if number != STDOUT:
+            self.err.feed(data)
+            return
+        if self._first is not None:
+            self._first += data
+            line, found, rest = self._first.partition(b"\n")
+            if not found:
+                return
+            process = parse_stat(line.decode("utf-8", "replace"))
+            data = rest if process else self._first
+            self.since, self._first = (process.start if process else None), None
+        self.out.feed(data)
+
+    def go_on(self) -> bool:
+        now = time.monotonic()
+        if now > self._deadline:
+            self.killed_by = "time"
+        elif now - self._looked > _CHECK_DISK:
+            if self._too_big():
+                self.killed_by = "disk"
+            self._looked = time.monotonic()
+        return self.killed_by is None
 
 
 class Stream:
@@ -135,7 +176,7 @@ def follow(
     A background child may hold the stream open for ever, so the end is the engine's word that the main process
     exited (asked whenever the stream is quiet), and then what is already on its way.
     """
-    quiet, asked = 0.005, 0.0
+    quiet, asked = _QUIET, 0.0
     while True:
         frames = stream.frames(quiet)
         if frames is None:
@@ -143,7 +184,7 @@ def follow(
         for number, data in frames:
             feed(number, data)
         if frames:
-            quiet = 0.005
+            quiet = _QUIET
         if not frames or time.monotonic() - asked > 0.5:
             asked = time.monotonic()
             if not running():
