@@ -63,9 +63,10 @@ def chromium(folder: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def jupyterlab(folder: Path, theme: str = "JupyterLab Light") -> Iterator[str]:
-    """A server on FOLDER/work; gives the address of its lab with the token. Its kernels are this interpreter."""
-    work, token = folder / "work", os.urandom(16).hex()
+def jupyterlab(folder: Path, work: Path | None = None, theme: str = "JupyterLab Light") -> Iterator[str]:
+    """A server on `work` (FOLDER/work), with all of its own files in `folder`; gives the address of a notebook as a
+    format string, with the token. Its kernels are this interpreter."""
+    work, token = work or folder / "work", os.urandom(16).hex()
     work.mkdir(parents=True, exist_ok=True)
     _settings(folder, theme)
     spec = folder / "data" / "kernels" / "python3"

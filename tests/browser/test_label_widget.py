@@ -118,8 +118,9 @@ def test_keys_label_and_the_journal_has_it_at_once(focused, journal, annotator):
 
 
 def go(page: Page, turn: int) -> None:
-    page.keys("home", *["right"] * (turn - 1))
-    eventually(lambda: place(page) == f"turn {turn} of 12", f"turn {turn}")
+    for number, key in enumerate(["home", *["right"] * (turn - 1)], 1):
+        page.keys(key)
+        eventually(lambda n=number: place(page) == f"turn {n} of 12", f"turn {number}")
 
 
 def test_hostile_text_is_text(focused):
@@ -227,7 +228,7 @@ def test_a_busy_kernel_takes_no_keys_blindly_and_a_killed_one_loses_none(focused
         eventually(lambda: "3 keys not taken" in focused.text(STATUS), "a word about the keys")
     finally:
         os.kill(pid, signal.SIGCONT)
-    eventually(lambda: place(focused) == "turn 3 of 12", "the answer")
+    eventually(lambda: focused.text(STATUS).startswith("turn 2: write, saved"), "the answer")
     assert [x.label for x in journal()[before:]] == ["write"]
     assert focused.text(".wb-label .wb-counts").startswith("2 of 12 labelled")
     os.kill(pid, signal.SIGKILL)

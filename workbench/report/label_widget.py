@@ -6,7 +6,6 @@ the disk already. Without a front end this is a table, and every action is a met
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import Any
 
 import traitlets
 
+from workbench.report.label_export import write_atif_folder, write_csv, write_jsonl
 from workbench.report.label_picture import KEYS, LabelPicture
 from workbench.report.label_session import Codebook, LabelSession, Said
 from workbench.report.widget import STATIC, View, esc, html_table, visible
 from workbench.runs.progress import progress
-from workbench.traces.labels import LABELS, Key, Label, LabelError, to_csv
+from workbench.traces.labels import LABELS, Key, Label, LabelError
 from workbench.traces.trace import Trace
 from workbench.traces.turns import TurnView, turns
 
@@ -33,7 +33,7 @@ class LabelWidget(View):
     turn is shown unfolded. view: all that the front end draws; only the turn on the screen and a few around it are sent.
     """
 
-    _esm = STATIC / "label_widget.js"
+    _esm = "\n".join((STATIC / name).read_text(encoding="utf-8") for name in ("label_parts.js", "label_widget.js"))
     _css = STATIC / "label_widget.css"
     index = traitlets.Int(0).tag(sync=True)
     queue = traitlets.Unicode("all").tag(sync=True)
@@ -113,6 +113,7 @@ class LabelWidget(View):
         self._back("undone", self.session.undo())
 
     def redo(self) -> None:
+        """Do again what was undone."""
         self._back("done again", self.session.redo())
 
     def step(self, by: int) -> None:
@@ -146,22 +147,15 @@ class LabelWidget(View):
 
     def export_jsonl(self, path: Path | str) -> Path:
         """The labels that hold now, one a line. (The journal has every change.)"""
-        return _written(path, "".join(json.dumps(label.to_row()) + "\n" for label in self.labels()))
+        return write_jsonl(path, self.labels())
 
     def export_csv(self, path: Path | str) -> Path:
-        return _written(path, to_csv(self.labels()))
+        """The same as a table."""
+        return write_csv(path, self.labels())
 
     def export_atif(self, folder: Path | str) -> list[Path]:
         """Every trace as ATIF with the labels in each step's `extra`, one file a trace. Needs traces, not bare turns."""
-        from workbench.traces.export import write_atif
-
-        if not self.traces:
-            raise LabelError("made of bare turns: give LabelWidget the traces to export them as ATIF")
-        held = {label.key: label for label in self.labels()}
-        return [
-            write_atif(Path(folder) / f"{digest[:12]}.json", t.info, t.steps, {k: v for k, v in held.items() if k[0] == digest})
-            for digest, t in self.traces.items()
-        ]  # fmt: skip
+        return write_atif_folder(folder, self.traces, self.labels())
 
     # ---- messages of the front end
 
@@ -179,18 +173,23 @@ class LabelWidget(View):
                 self._busy = False
             self._show()
 
+    def _about(self, message: Mapping[str, Any]) -> LabelWidget:
+        """At the turn that the message is about: the one that was on the screen."""
+        self.index = self._checked(message["index"])
+        return self
+
     _verbs: Mapping[str, Callable[[LabelWidget, Mapping[str, Any]], object]] = {
         "label": lambda self, m: self.label(m["label"], m["index"]),
-        "clear": lambda self, m: self.clear(),
-        "unsure": lambda self, m: self.unsure(),
-        "note": lambda self, m: self.note(str(m["text"])[:10_000]),
-        "skip": lambda self, m: self.skip(),
+        "clear": lambda self, m: self._about(m).clear(),
+        "unsure": lambda self, m: self._about(m).unsure(),
+        "note": lambda self, m: self._about(m).note(str(m["text"])[:10_000]),
+        "skip": lambda self, m: self._about(m).skip(),
+        "go": lambda self, m: self._about(m),
         "undo": lambda self, m: self.undo(),
         "redo": lambda self, m: self.redo(),
         "step": lambda self, m: self.step(int(m["by"])),
         "unlabelled": lambda self, m: self.next_unlabelled(int(m["by"])),
         "end": lambda self, m: self.end(bool(m["last"])),
-        "go": lambda self, m: self._go(self._checked(m["index"])),
         "expand": lambda self, m: self.set_trait("expanded", not self.expanded),
         "queue": lambda self, m: self.set_trait("queue", m["queue"]),
     }
@@ -243,11 +242,17 @@ class LabelWidget(View):
         self._show()
 
     def _next(self, index: int, by: int = 1) -> int:
-        places = [i for i in self.session.queue(self.queue) if (i - index) * by > 0]
-        if not places and by > 0 and self.queue == "unlabelled":
-            places = self.session.queue(self.queue)  # round again: what was skipped
-        if not places:
+        following = self._following(index, by)
+        if following == index:
             self._status = " · ".join(filter(None, [self._status, f"the {'last' if by > 0 else 'first'} turn"]))
+        return following
+
+    def _following(self, index: int, by: int = 1) -> int:
+        """The turn of the queue after this one (by: 1) or before it (-1); this one when there is none."""
+        queued = self.session.queue(self.queue)
+        places = [i for i in queued if (i - index) * by > 0]
+        if not places and by > 0 and self.queue == "unlabelled":
+            places = [i for i in queued if i != index]  # round again: what was skipped
         return places[0 if by > 0 else -1] if places else index
 
     def _go(self, index: int) -> None:
@@ -262,8 +267,11 @@ class LabelWidget(View):
 
     def _show(self) -> None:
         if not self._busy:
-            view = self.picture.view(self.index, self.queue, self.expanded, self._guess_shown)
-            self.view = {**view, "token": self._token, "status": visible(self._status)}
+            draw, guess, following = self.picture.view, self._guess_shown, self._following(self.index)
+            view = draw(self.index, self.queue, self.expanded, guess)
+            # What comes next goes along, so that a key shows it without waiting for this process.
+            ahead = draw(following, self.queue, False, guess) if following != self.index else None
+            self.view = {**view, "next": ahead, "token": self._token, "status": visible(self._status)}
 
     def summary(self) -> str:
         counts = self.session.counts()
@@ -287,10 +295,3 @@ def _turns_of(source: Any) -> tuple[dict[str, Trace], list[TurnView]]:
     by_digest = {views[0].trace: (trace, views) for trace, views in found if views}  # a copy is shown once
     views = [view for _, of_trace in by_digest.values() for view in of_trace]
     return {digest: trace for digest, (trace, _) in by_digest.items()}, views
-
-
-def _written(path: Path | str, text: str) -> Path:
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path

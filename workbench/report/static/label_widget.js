@@ -1,127 +1,5 @@
-// Draws what Python holds and sends it one small message a key; nothing is decided here. Data become text nodes only.
-const WAIT = 300; // ms: keys typed while Python has not answered wait this long, then they are not taken
-const HELP = [
-  ["← →", "previous, next turn of the queue"],
-  ["⇧← ⇧→", "previous, next turn without a label"],
-  ["Home End", "first, last turn of the queue"],
-  ["↑ ↓ PgUp PgDn", "scroll"],
-  ["e", "unfold, fold the turn"],
-  ["s", "skip: leave it and go on"],
-  ["u", "unsure, or sure again"],
-  ["n", "note (Enter saves, Shift-Enter is a new line, Esc leaves it as it was)"],
-  ["Del", "take the label back, with note and doubt"],
-  ["z Ctrl-Z", "undo, without limit"],
-  ["y Ctrl-Y Ctrl-Shift-Z", "redo"],
-  ["q", "next queue"],
-  ["?", "this help"],
-  ["Esc", "close the help; else give the keys back to the notebook"],
-];
-
-function element(name, className, text, attributes = {}) {
-  const node = document.createElement(name);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
-}
-
-function keycap(text) {
-  const box = element("span", "wb-keys");
-  for (const part of text.split(" ")) box.append(element("kbd", "", part));
-  return box;
-}
-
-function parts() {
-  const root = element("div", "wb-label", undefined, { tabindex: "0", role: "application", "aria-label": "label turns: press ? for help" });
-  const names = ["title", "place", "counts", "strip", "pane", "votes", "buttons", "editor", "status", "help"];
-  const at = Object.fromEntries(names.map((name) => [name, element("div", `wb-${name}`)]));
-  at.status.setAttribute("aria-live", "polite");
-  at.canvas = element("canvas", "", undefined, { role: "img" });
-  at.strip.append(at.canvas);
-  at.queue = element("select", "wb-queue", undefined, { "aria-label": "queue", tabindex: "-1" });
-  at.note = element("textarea", "", undefined, { rows: "2", "aria-label": "note", placeholder: "note: Enter saves, Esc leaves it as it was" });
-  at.editor.append(at.note);
-  at.editor.hidden = true;
-  at.help.hidden = true;
-  const head = element("div", "wb-head");
-  head.append(at.title, at.place, at.counts, at.queue);
-  const foot = element("div", "wb-foot");
-  foot.append(at.votes, at.buttons, at.editor, at.status);
-  root.append(head, at.strip, at.pane, foot, at.help);
-  return { root, at };
-}
-
-function fillHelp(box, fixed, close) {
-  const table = element("table");
-  const rows = [...fixed.keys.map(([key, label]) => [key, label]), ...HELP];
-  for (const [keys, text] of rows) {
-    const row = element("tr");
-    const cell = element("td");
-    cell.append(keycap(keys));
-    row.append(cell, element("td", "", text));
-    table.append(row);
-  }
-  const button = element("button", "wb-close", "close", { tabindex: "-1" });
-  button.addEventListener("click", close);
-  box.append(button, element("h4", "", "Keys"), table);
-  if (!fixed.codebook) return;
-  box.append(element("h4", "", fixed.version ? `Codebook, version ${fixed.version}` : "Codebook"));
-  for (const line of fixed.codebook.split("\n")) {
-    const title = /^#+\s+/.test(line);
-    box.append(element("p", title ? "wb-section" : "", line.replace(/^#+\s+/, "") || " "));
-  }
-}
-
-function turnBox(turn, colours, send, now) {
-  const box = element("section", now ? "wb-turn wb-now" : "wb-turn");
-  if (turn.failed) box.classList.add("wb-failed");
-  const head = element("div", "wb-turnhead");
-  head.append(element("span", "", turn.head));
-  if (turn.failed) head.append(element("span", "wb-flag", "failed"));
-  if (turn.label) {
-    const chip = element("span", "wb-chip", turn.label + (turn.unsure ? " ?" : ""));
-    chip.style.setProperty("--wb-colour", colours[turn.label]);
-    head.append(chip);
-  } else if (turn.unsure) {
-    head.append(element("span", "wb-flag", "unsure"));
-  }
-  box.append(head);
-  for (const { kind, text, more } of turn.blocks) {
-    const pre = element("pre", `wb-${kind}`, text);
-    box.append(pre);
-    if (!more) continue;
-    const button = element("button", "wb-more", now ? `… ${more} (e)` : `… ${more}`, { tabindex: "-1" });
-    button.addEventListener("click", () => send(now ? { do: "expand" } : { do: "go", index: turn.index }));
-    box.append(button);
-  }
-  if (!now) {
-    head.title = "go to this turn";
-    head.addEventListener("click", () => send({ do: "go", index: turn.index }));
-  }
-  return box;
-}
-
-function drawStrip(canvas, view, colours) {
-  const marks = view.marks;
-  const width = canvas.clientWidth || 600;
-  const height = canvas.clientHeight || 10;
-  const scale = window.devicePixelRatio || 1;
-  canvas.width = width * scale;
-  canvas.height = height * scale;
-  const pen = canvas.getContext("2d");
-  pen.scale(scale, scale);
-  const style = getComputedStyle(canvas);
-  const each = width / marks.length;
-  const gap = each > 4 ? 1 : 0;
-  for (let i = 0; i < marks.length; i += 1) {
-    pen.fillStyle = colours[marks[i]] || style.getPropertyValue("--wb-faint");
-    pen.fillRect(i * each, 2, Math.max(each - gap, 0.5), height - 4);
-  }
-  pen.fillStyle = style.color;
-  pen.fillRect((view.index - view.start) * each - 0.5, 0, Math.max(each, 2), 2);
-  pen.fillRect((view.index - view.start) * each - 0.5, height - 2, Math.max(each, 2), 2);
-  canvas.setAttribute("aria-label", view.place);
-}
+// Draws what Python holds and sends it one small message a key; nothing is decided here. label_parts.js stands before this.
+const WAIT = 1000; // ms: keys wait while Python has not answered, and are not taken when that lasts longer than this
 
 function render({ model, el }) {
   const fixed = model.get("fixed");
@@ -132,12 +10,14 @@ function render({ model, el }) {
   let count = 0;
   let pending = ""; // token of the message that Python has not answered
   let asked = 0;
-  let shown = -1;
+  let now = model.get("view"); // what is on the screen: what Python holds, or what comes next while it writes a label down
+  let foreseen = -1; // index of the turn that was drawn without waiting
   let refused = 0;
   const typed = [];
 
-  // One message at a time: a key is about the turn that is on the screen.
+  // One message at a time. A key is about the turn that was on the screen when it was pressed.
   const send = (message) => {
+    message = { index: now.index, ...message };
     if (pending) {
       if (performance.now() - asked < WAIT) typed.push(message);
       else refused += 1;
@@ -147,25 +27,36 @@ function render({ model, el }) {
     count += 1;
     pending = `${mine}-${count}`;
     asked = performance.now();
-    model.send({ ...message, index: message.index ?? model.get("view").index, token: pending });
+    model.send({ ...message, token: pending });
     const token = pending;
-    setTimeout(() => { if (pending === token && !refused) at.status.textContent = "waiting for the kernel …"; }, 2 * WAIT);
+    setTimeout(() => { if (pending === token && !refused) at.status.textContent = "waiting for the kernel …"; }, WAIT);
+    const onward = message.do === "label" || message.do === "skip" || (message.do === "step" && message.by === 1);
+    foreseen = onward && now.next && message.index === now.index ? now.next.index : -1;
+    if (foreseen >= 0) draw(ahead(message.label));
   };
-  const nextTyped = () => {
-    const message = typed.shift();
-    if (message) send(message);
+  // What Python is going to show, unless it says otherwise.
+  const ahead = (label) => {
+    const { next, marks, turn } = now;
+    const marked = label && next.start === now.start;
+    const place = now.index - now.start;
+    return {
+      ...next,
+      next: null,
+      status: label ? "saving …" : "",
+      marks: marked ? marks.slice(0, place) + label[0] + marks.slice(place + 1) : next.marks,
+      before: next.before.map((one) => (label && one.index === turn.index ? { ...one, label } : one)),
+    };
   };
-
   const toggleHelp = (open = at.help.hidden) => { at.help.hidden = !open; root.focus({ preventScroll: true }); };
   fillHelp(at.help, fixed, () => toggleHelp(false));
 
   const edit = (open) => {
     at.editor.hidden = !open;
-    at.note.value = model.get("view").note;
+    at.note.value = now.note;
     (open ? at.note : root).focus({ preventScroll: true });
   };
   const nextQueue = () => {
-    const place = fixed.queues.indexOf(model.get("view").queue);
+    const place = fixed.queues.indexOf(now.queue);
     send({ do: "queue", queue: fixed.queues[(place + 1) % fixed.queues.length] });
   };
   const release = () => {
@@ -264,13 +155,27 @@ function render({ model, el }) {
   }
   at.queue.addEventListener("change", () => { send({ do: "queue", queue: at.queue.value }); root.focus({ preventScroll: true }); });
   at.canvas.addEventListener("click", (event) => {
-    const view = model.get("view");
-    const place = Math.floor((event.offsetX / at.canvas.clientWidth) * view.marks.length);
-    send({ do: "go", index: view.start + Math.min(Math.max(place, 0), view.marks.length - 1) });
+    const place = Math.floor((event.offsetX / at.canvas.clientWidth) * now.marks.length);
+    send({ do: "go", index: now.start + Math.min(Math.max(place, 0), now.marks.length - 1) });
   });
 
-  const draw = () => {
-    const view = model.get("view");
+  const drawTurns = (view, moved) => {
+    const top = at.pane.scrollTop;
+    const task = element("details", "wb-task");
+    task.append(element("summary", "", "task"), element("pre", "", view.task));
+    task.open = at.pane.querySelector(".wb-task")?.open ?? false;
+    const middle = turnBox(view.turn, colours, send, true);
+    if (view.guess) middle.append(element("div", "wb-guess", `the classifier says ${view.guess}`));
+    if (view.note) middle.append(element("div", "wb-noted", view.note));
+    at.pane.replaceChildren(
+      ...(view.task ? [task] : []),
+      ...view.before.map((turn) => turnBox(turn, colours, send, false)), middle,
+      ...view.after.map((turn) => turnBox(turn, colours, send, false)),
+    );
+    at.pane.scrollTop = moved ? middle.offsetTop - at.pane.clientHeight * 0.28 : top;
+  };
+  const draw = (view, moved = view.index !== now.index) => {
+    now = view;
     const focused = root.contains(document.activeElement);
     at.title.textContent = view.title;
     at.title.title = view.title;
@@ -281,19 +186,7 @@ function render({ model, el }) {
     at.queue.value = view.queue;
     const [place, length] = view.queued;
     at.queue.title = `${place || "–"} of ${length} in this queue`;
-    const top = at.pane.scrollTop;
-    const task = element("details", "wb-task");
-    task.append(element("summary", "", "task"), element("pre", "", view.task));
-    task.open = at.pane.querySelector(".wb-task")?.open ?? false;
-    const now = turnBox(view.turn, colours, send, true);
-    if (view.guess) now.append(element("div", "wb-guess", `the classifier says ${view.guess}`));
-    if (view.note) now.append(element("div", "wb-noted", view.note));
-    at.pane.replaceChildren(
-      ...(view.task ? [task] : []),
-      ...view.before.map((turn) => turnBox(turn, colours, send, false)), now,
-      ...view.after.map((turn) => turnBox(turn, colours, send, false)),
-    );
-    at.pane.scrollTop = view.index === shown ? top : now.offsetTop - at.pane.clientHeight * 0.28;
+    drawTurns(view, moved);
     at.votes.replaceChildren(...view.votes.map(([who, label, note, doubt]) => {
       const box = element("span", "wb-vote");
       const chip = element("span", "wb-chip", label);
@@ -309,21 +202,24 @@ function render({ model, el }) {
     at.status.textContent = refused ? `${view.status} (${refused} keys typed meanwhile were not taken)` : view.status;
     drawStrip(at.canvas, view, colours);
     if (focused && !root.contains(document.activeElement)) root.focus({ preventScroll: true });
-    shown = view.index;
-    if (pending && view.token === pending) {
-      pending = "";
-      refused = 0;
-      nextTyped();
-    }
   };
-  model.on("change:view", draw);
-  const resized = new ResizeObserver(() => drawStrip(at.canvas, model.get("view"), colours));
+  const answered = () => {
+    const view = model.get("view");
+    if (foreseen >= 0 && view.index !== foreseen) typed.length = 0; // something went wrong: a person has to look first
+    draw(view);
+    if (view.token !== pending) return;
+    pending = "";
+    refused = 0;
+    if (typed.length) send(typed.shift());
+  };
+  model.on("change:view", answered);
+  const resized = new ResizeObserver(() => drawStrip(at.canvas, now, colours));
   resized.observe(root);
   el.append(root);
-  requestAnimationFrame(() => { shown = -1; draw(); });
+  requestAnimationFrame(() => draw(model.get("view"), true));
   return () => {
     window.removeEventListener("keydown", onKey, true);
-    model.off("change:view", draw);
+    model.off("change:view", answered);
     resized.disconnect();
   };
 }
