@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -150,7 +151,7 @@ class Page:
         """A notebook, up to where its kernel is ready."""
         self.driver.get(address)
         self.sees(".jp-Notebook .jp-Cell .cm-content")
-        eventually(self.ready, "an idle kernel", 60)
+        self.waits(self.ready, "an idle kernel")
 
     def js(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
@@ -190,11 +191,15 @@ class Page:
             raise AssertionError(f"cannot click at {selector}: {last}") from None
 
     def sees(self, selector: str, seconds: float = 60) -> None:
-        """Waits until it is there; what the page shows instead goes into the error, and into a picture."""
+        """Waits until it is there."""
+        self.waits(lambda: self.js("return !!document.querySelector(arguments[0])", selector), selector, seconds)
+
+    def waits(self, found: Callable[[], Any], what: str, seconds: float = 60) -> None:
+        """What the page shows instead goes into the error, and into a picture."""
         try:
-            eventually(lambda: self.js("return !!document.querySelector(arguments[0])", selector), selector, seconds)
+            eventually(found, what, seconds)
         except AssertionError as error:
-            picture = Path(os.environ.get("TMPDIR", "/tmp")) / f"workbench-browser-{os.getpid()}.png"
+            picture = Path(tempfile.gettempdir()) / f"workbench-browser-{os.getpid()}.png"
             self.driver.save_screenshot(str(picture))
             raise AssertionError(f"{error}; picture: {picture}; {self.text('.jp-Notebook')[-2000:]}") from None
 

@@ -67,7 +67,8 @@ function fillHelp(box, fixed, close) {
   box.append(element("h4", "", fixed.version ? `Codebook, version ${fixed.version}` : "Codebook"));
   for (const line of fixed.codebook.split("\n")) {
     const title = /^#+\s+/.test(line);
-    box.append(element("p", title ? "wb-section" : "", line.replace(/^#+\s+/, "") || " "));
+    const kind = title ? "wb-section" : line.startsWith("|") ? "wb-table" : "";
+    box.append(element("p", kind, line.replace(/^#+\s+/, "") || " "));
   }
 }
 

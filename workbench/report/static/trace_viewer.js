@@ -30,7 +30,8 @@ function turnBox(turn) {
   box.append(element("b", turn.head));
   if (turn.text) box.append(element("pre", turn.text));
   if (turn.command) box.append(element("pre", turn.command, "wb-command"));
-  if (turn.observation) box.append(fold(`saw ${turn.observation.split("\n").length} lines`, turn.observation));
+  const lines = turn.observation ? turn.observation.split("\n").length : 0;
+  if (lines) box.append(fold(`saw ${lines} line${lines > 1 ? "s" : ""}`, turn.observation));
   return box;
 }
 
@@ -109,8 +110,10 @@ function render({ model, el }) {
   for (const name of changing) model.on(`change:${name}`, draw);
   const names = pair() ? ["left", "right"] : ["value"];
   if (!pair()) root.append(element("b", model.get("title")));
-  root.append(table(["what", ...names], model.get("facts")), bar, turns);
-  if (model.get("tests").length) root.append(table(["test", ...(pair() ? names : ["status"])], model.get("tests")));
+  const tables = element("div", undefined, "wb-tables");
+  tables.append(table(["what", ...names], model.get("facts")));
+  if (model.get("tests").length) tables.append(table(["test", ...(pair() ? names : ["status"])], model.get("tests")));
+  root.append(tables, bar, turns);
   if (model.get("verifier")) root.append(fold("verifier output", model.get("verifier")));
   draw();
   el.append(root);
