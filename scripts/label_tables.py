@@ -12,16 +12,23 @@ from typing import Any
 
 from workbench.paths import DATA
 from workbench.report import labelled
-from workbench.traces.labels import LABELS
+from workbench.traces.labels import LABELS, Label, current
 
 README = DATA / "labels" / "README.md"
-PASSES, CLASSIFIER = ("claude-a", "claude-b"), ("resolved", "classifier")
+PAIRS = {  # heading of a table by episode and of its confusion: the two sides
+    "The independent pass": ("claude-a", "claude-c"),
+    "The two passes of one session": ("claude-a", "claude-b"),
+    "The classifier": ("resolved", "classifier"),
+}
+SHORT = [*PAIRS.values(), ("claude-b", "claude-c"), ("resolved", "claude-c")]  # in the summary
 
 
 def main() -> None:
     found = labelled.load_labelled(DATA / "labels" / "episodes", DATA / "labels" / "labels")
     text = replaced(README.read_text(encoding="utf-8"), "## The episodes", episodes(found))
-    for heading, sides in (("The two passes", PASSES), ("The classifier", CLASSIFIER)):
+    text = replaced(text, "## Agreement", summary(found))
+    text = replaced(text, "### Where they differ", differences(found))
+    for heading, sides in PAIRS.items():
         whole, table = labelled.compare(found, *sides)
         text = replaced(text, f"### {heading}", agreement(table))
         text = replaced(text, f"#### {heading}: confusion", confusion(whole, sides))
@@ -51,6 +58,29 @@ def episodes(found: labelled.Labelled) -> list[list[str]]:
     for e in found.episodes.to_dict("records"):
         about = [f"`{e['episode']}`", e["role"], f"`{e['case']}`", e["manner"] or "–", f"{e['outcome']}, {e['reward']}"]
         rows.append(about + [str(counts.loc[e["episode"], k]) for k in numbers])
+    return rows
+
+
+def summary(found: labelled.Labelled) -> list[list[str]]:
+    rows = [["between", "same label", "share", "κ (95 % interval)"]]
+    for sides in SHORT:
+        _, table = labelled.compare(found, *sides)
+        rows.append([" and ".join(f"`{s}`" for s in sides), *agreement(table.tail(1))[1][1:]])
+    return rows
+
+
+def differences(found: labelled.Labelled) -> list[list[str]]:
+    """Every turn on which annotators differ: what each said, what was settled, and why."""
+    said = current(found.labels)
+    settled: dict[Any, Label] = {label.key: label for label in found.labels if label.adjudicates}
+    who = found.annotators()
+    rows = [["episode", "step, call", *who, "settled", "why"]]
+    for turn in found.turns.to_dict("records"):
+        key = turn["trace"], turn["step"], turn["call"]
+        votes = [said[key][name].label for name in who]
+        if len(set(votes)) > 1:
+            where = [f"`{turn['episode']}`", f"{turn['step']}, {turn['call']}"]
+            rows.append([*where, *votes, settled[key].label, settled[key].note])
     return rows
 
 

@@ -12,6 +12,7 @@ import pytest
 from workbench.paths import DATA
 from workbench.report import labelled
 from workbench.report.label_session import Codebook
+from workbench.traces.agreement import agreement
 from workbench.traces.labels import LABELS, current, read_labels, resolve
 from workbench.traces.reading import read_trace
 from workbench.traces.turns import trace_digest, turns
@@ -19,7 +20,12 @@ from workbench.traces.turns import trace_digest, turns
 ROOT = DATA / "labels"
 EPISODES = sorted((ROOT / "episodes").glob("*.json"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PASSES = ("claude-a", "claude-b")
+PASSES = ("claude-a", "claude-b", "claude-c")
+PAIRS = {
+    "The independent pass": ("claude-a", "claude-c"),
+    "The two passes of one session": ("claude-a", "claude-b"),
+    "The classifier": ("resolved", "classifier"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +74,7 @@ def test_the_list_of_episodes_is_the_folder(found):
     assert total in README
 
 
-def test_both_passes_labelled_every_turn_once_and_nothing_else(records):
+def test_all_passes_labelled_every_turn_once_and_nothing_else(records):
     keys = {t.key for path in EPISODES for t in turns(read_trace(path))}
     votes = current(records)
     assert set(votes) == keys
@@ -116,29 +122,56 @@ def test_the_readme_counts_what_is_there(found):
         assert stated[name][-7:] == [str(row[k]) for k in ("turns", "text", "calls", *LABELS)], name
 
 
-@pytest.mark.parametrize(
-    ("heading", "sides"), [("### The two passes", PASSES), ("### The classifier", ("resolved", "classifier"))]
-)
+@pytest.mark.parametrize(("heading", "sides"), PAIRS.items())
 def test_the_readme_states_the_agreement_that_the_code_computes(found, heading, sides):
-    stated = rows_of(heading)
+    stated = rows_of(f"### {heading}")
     _, table = labelled.compare(found, *sides)
     assert set(stated) == set(table["episode"])
     for row in table.to_dict("records"):
-        kappa = f"{number(row['kappa'])} ({number(row['kappa_low'])} to {number(row['kappa_high'])})"
-        expected = [f"{row['equal']} of {row['n']}", f"{100 * row['share']:.0f} %", kappa]
-        assert stated[row["episode"]] == expected, row["episode"]
+        assert stated[row["episode"]] == cells(row), row["episode"]
 
 
-@pytest.mark.parametrize(
-    ("heading", "sides"),
-    [
-        ("#### The two passes: confusion", PASSES),
-        ("#### The classifier: confusion", ("resolved", "classifier")),
-    ],
-)
+def cells(row) -> list[str]:
+    kappa = f"{number(row['kappa'])} ({number(row['kappa_low'])} to {number(row['kappa_high'])})"
+    return [f"{row['equal']} of {row['n']}", f"{100 * row['share']:.0f} %", kappa]
+
+
+def test_the_readme_sums_up_every_pair_of_sides(found):
+    stated = rows_of("## Agreement")
+    for sides in (*PAIRS.values(), ("claude-b", "claude-c"), ("resolved", "claude-c")):
+        _, table = labelled.compare(found, *sides)
+        assert stated.pop("` and `".join(sides)) == cells(table.iloc[-1]), sides
+    assert not stated
+
+
+def test_the_readme_compares_the_blind_pass_with_what_was_settled_before_it(records):
+    began = min(r.time for r in records if r.annotator == "claude-c")
+    earlier = {key: x.label for key, x in resolve([r for r in records if r.time < began]).items()}
+    blind = {r.key: r.label for r in records if r.annotator == "claude-c"}
+    found = agreement(earlier, blind, draws=10)
+    said = f"on {found.equal} of {found.n} turns ({100 * found.share:.0f} %, κ {found.kappa:.2f})"
+    assert said in README
+
+
+def test_the_readme_lists_every_turn_on_which_passes_differ(found, records):
+    episode = dict(zip(found.turns["trace"], found.turns["episode"], strict=True))
+    settled = {r.key: r for r in records if r.adjudicates}
+    expected = {
+        (episode[key[0]], f"{key[1]}, {key[2]}", *(said[who].label for who in PASSES), settled[key].label)
+        for key, said in current(records).items()
+        if key in settled
+    }
+    part = README.split("\n### Where they differ\n", 1)[1].split("\n#", 1)[0]
+    rows = [[c.strip(" `") for c in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("| `")]
+    assert {tuple(row[:6]) for row in rows} == expected
+    assert len(rows) == len(expected)
+    assert {row[6] for row in rows} == {r.note for r in settled.values()}
+
+
+@pytest.mark.parametrize(("heading", "sides"), PAIRS.items())
 def test_the_readme_states_the_confusion_that_the_code_computes(found, heading, sides):
     whole, _ = labelled.compare(found, *sides, draws=10)
-    stated = rows_of(heading)
+    stated = rows_of(f"#### {heading}: confusion")
     assert {k: v[:4] for k, v in stated.items()} == {
         each: [str(n) for n in row] for each, row in zip(LABELS, whole.confusion, strict=True)
     }
@@ -146,7 +179,7 @@ def test_the_readme_states_the_confusion_that_the_code_computes(found, heading, 
 
 def test_the_guide_sums_up_what_the_readme_says(found):
     guide = (DATA.parent / "docs" / "labelling.md").read_text(encoding="utf-8")
-    for sides in (PASSES, ("resolved", "classifier")):
+    for sides in PAIRS.values():
         whole, _ = labelled.compare(found, *sides)
         low, high = whole.kappa_interval
         said = f"| {whole.n} | {100 * whole.share:.0f} % | {whole.kappa:.2f} ({low:.2f} to {high:.2f}) |"
