@@ -21,8 +21,12 @@ SYSTEM_PATHS = (
     "/etc/ld.so.preload", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.cache",
     "/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/environment", "/etc/python3",
     "/etc/pip.conf", "/etc/passwd", "/etc/group", "/etc/shadow", "/etc/nsswitch.conf", "/etc/sudoers",
+    "/etc/sudoers.d", "/etc/pam.d", "/etc/alternatives", "/etc/perl", "/etc/ssl/openssl.cnf",
     "/etc/resolv.conf", "/etc/hosts", "/root/.local", "/root/.config", "/root/.bashrc", "/root/.profile",
     "/root/.bash_profile", "/root/.pytest.ini", "/tests", "/solution", "/logs/verifier",
+    # pytest takes configuration, and code, from the folders above /tests
+    "/conftest.py", "/pytest.ini", "/.pytest.ini", "/pytest.toml", "/.pytest.toml", "/tox.ini", "/setup.cfg",
+    "/setup.py", "/pyproject.toml", "/__init__.py",
 )  # fmt: skip
 
 

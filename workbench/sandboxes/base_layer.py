@@ -236,9 +236,12 @@ def _add_pip(site: Path, binary: Path, version: str) -> None:
         script.chmod(0o755)
 
 
+_START = Path(__file__).with_name("verifier_start.py")
+
+
 def verifier_key(first_uid: int) -> str:
     versions = [f"{name} {importlib.metadata.version(name)}" for name in VERIFIER_PACKAGES]
-    return digest(["verifier", base_key(first_uid), *versions])
+    return digest(["verifier", base_key(first_uid), _START.read_text(), *versions])
 
 
 def build_verifier(folder: Path) -> None:
@@ -249,6 +252,8 @@ def build_verifier(folder: Path) -> None:
     site = folder / "lib" / version / "site-packages"
     for package in VERIFIER_PACKAGES:
         _copy_distribution(package, site)
+    shutil.copyfile(_START, site / "workbench_verifier_start.py")
+    (site / "aa_start.pth").write_text("import workbench_verifier_start\n")
     (site / "zz_image.pth").write_text(f"/usr/local/lib/{version}/site-packages\n")
     for name in ("pip", "pip3"):
         (folder / "bin" / name).unlink(missing_ok=True)

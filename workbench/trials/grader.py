@@ -117,7 +117,7 @@ def _run(task: Task, index: int, grader: Sandbox) -> ExecResult:
     return grader.exec(
         [*_SHELL, script, "grade", grader.image.workdir],
         cwd="/",
-        env=verifier_env(task, index),
+        env=verifier_env(task, index, grader.image.env),
         user=user,
         timeout=task.steps[index].verifier_timeout,
     )

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 from workbench.sandboxes import Backend, Image, Limits, Mount, Network, Sandbox
@@ -20,6 +21,11 @@ from workbench.trials.outcomes import TaskFault
 MAXIMUM = Limits(cpus=4.0, memory_mb=8192, disk_mb=20_480, processes=512)
 TRUSTED_PATH = "/opt/verifier/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+# Variables by which a loader, a shell or an interpreter is told to run something.
+_LOADS_CODE = re.compile(
+    r"LD_\w+|PYTHON\w*|PYTEST_\w+|PERL5?(LIB|OPT|DB)|RUBY(LIB|OPT)|NODE_(OPTIONS|PATH)|GIT_\w+|GCONV_PATH|CLASSPATH"
+    r"|_JAVA_OPTIONS|J(AVA_TOOL|DK_JAVA)_OPTIONS|BASH_ENV|ENV|GLIBC_TUNABLES|OPENSSL_\w+"
+)
 _TEMPLATE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -113,16 +119,24 @@ def agent_env(task: Task) -> dict[str, str]:
     return plain_env((task.config.get("environment") or {}).get("env"), "[environment.env]")
 
 
-def verifier_env(task: Task, index: int) -> dict[str, str]:
-    """Clean: a trusted PATH, no user packages, no compiled files, and what [verifier.env] says."""
+def verifier_env(task: Task, index: int, image: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Clean: a trusted PATH, no user packages, no compiled files, and what [verifier.env] says.
+
+    image: the variables of the image that is graded in. Those that name code for a loader, a shell or an interpreter
+    are emptied (as good as unset to all of them) unless they lead below /usr only: the agent may write elsewhere."""
     own = _step(task, index).get("verifier") or {}
     return {
+        **{name: "" for name, value in image.items() if _LOADS_CODE.fullmatch(name) and not _below_usr(value)},
         "PATH": TRUSTED_PATH,
         "PYTHONNOUSERSITE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         **plain_env(task.verifier_env, "[verifier.env]"),
         **plain_env(own.get("env"), f"[steps.{index}.verifier.env]"),
     }
+
+
+def _below_usr(value: str) -> bool:
+    return ".." not in value and all(part.startswith("/usr/") for part in value.split(":"))
 
 
 def verifier_user(task: Task, index: int) -> str | None:

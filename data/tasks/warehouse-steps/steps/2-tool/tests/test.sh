@@ -94,11 +94,15 @@ def write(name, text):
     os.replace(path, os.path.join(logs, name))
 
 
-def adopt():
-    """Become the parent of every descendant whose own parent ends (Linux), so that none can leave this family."""
+def shut():
+    """Two settings of this process (Linux): programs that tests run, though of the same user, can neither trace it nor
+    open its memory, where the results are; and it becomes the parent of every descendant whose own parent ends, so
+    that none can leave this family."""
     try:
         import ctypes
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+        prctl = ctypes.CDLL(None).prctl
+        prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+        prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     except (ImportError, AttributeError, OSError):
         pass
 
@@ -152,7 +156,7 @@ def stop_what_tests_left():
             sys.exit("verifier: %d processes that the tests started do not end: no reward" % len(left))
 
 
-adopt()
+shut()
 recorder, given = Recorder(), tests
 tests = without_compiled(given)
 options = ["-c", os.devnull, "--rootdir", tests, "--confcutdir", tests, "-p", "no:cacheprovider", "--tb=short", "-rA",
