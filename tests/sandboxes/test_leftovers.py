@@ -163,6 +163,19 @@ def test_the_living_are_left_alone(environment, backend):
         assert mine.exec("echo alive").stdout == "alive\n"
 
 
+def test_what_a_new_back_end_found_is_told_by_its_clean(backend, monkeypatch, tmp_path):
+    monkeypatch.setenv("WORKBENCH_HOME", str(tmp_path / "home"))  # where no other process cleans up first
+    with Bubblewrap() as first:
+        record = (first.host.folder / "host.json").read_text()
+        dead = first.host.folder.with_name(f"{os.getpid()}-1")
+        dead.mkdir()
+        (dead / "host.json").write_text(record)
+    with Bubblewrap() as later:
+        assert not dead.exists()
+        assert any(str(dead) in line for line in later.clean())
+        assert later.clean() == []
+
+
 def test_a_recycled_pid_does_not_protect_a_dead_host(backend):
     folder = backend.host.folder.with_name(f"{os.getpid()}-1")
     folder.mkdir()

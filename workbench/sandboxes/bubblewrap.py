@@ -54,7 +54,7 @@ class Bubblewrap:
         self.lock = threading.Lock()
         self.bwrap: str | None = None
         self.first_uid, self.uids = mapped_range()
-        leftovers.clean(self.host)
+        self.removed = leftovers.clean(self.host)  # told at the next `clean`
 
     # ----------------------------------------------------------------- images
 
@@ -246,7 +246,9 @@ class Bubblewrap:
         return Capabilities(("no-network", "public", "allowlist"), self.uids > 1, limits, notes)
 
     def clean(self) -> list[str]:
-        return leftovers.clean(self.host)
+        """As the Protocol says; what was found when this object was made is among its lines."""
+        earlier, self.removed = self.removed, []
+        return [*earlier, *leftovers.clean(self.host)]
 
     def close(self) -> None:
         """End every sandbox and idle slot of this object; the last one of a process removes its folder. Done at exit."""
