@@ -3,15 +3,19 @@
 # A name on PATH is not enough: pyenv's `python3.12` shim exists and fails, so each candidate is run.
 set -u
 looked=""
-works() { "$1" -c 'import sys, venv, ssl; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1; }
+# Prints why "$1" will not do: its last line of errors, or its version.
+check() {
+  command -v "$1" >/dev/null || { echo "not there"; return 1; }
+  "$1" -c 'import sys; sys.version_info >= (3, 12) or sys.exit("is Python %d.%d" % sys.version_info[:2]); import venv, ssl' 2>&1 >/dev/null
+}
 try() {
-  looked="$looked
-  $1"
-  if works "$1"; then
+  if why=$(check "$1"); then
     # the real file, not a shim, so that a venv made from it keeps working
     "$1" -c 'import os, sys; print(os.path.realpath(sys.executable))'
     exit 0
   fi
+  looked="$looked
+  $1: $(printf '%s\n' "$why" | tail -n 1)"
 }
 [ -n "${PYTHON:-}" ] && try "$PYTHON"
 pyenv_root=${PYENV_ROOT:-$HOME/.pyenv}
@@ -23,6 +27,6 @@ for version in 3.12 3.13 3.14; do
 done
 try python3
 try python
-echo "No working Python >= 3.12 found. Each of these was run and did not answer (missing, a failing pyenv shim, too old, or without venv and ssl):$looked
+echo "No working Python >= 3.12 found. Each of these was run, and this came back:$looked
 Install one (for example 'pyenv install 3.12', 'apt install python3.12-venv' or 'conda create -n workbench python=3.12'), or name it: make env PYTHON=/path/to/python3.12" >&2
 exit 1
