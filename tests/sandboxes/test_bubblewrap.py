@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.sandboxes import Limits, Mount, Network, SandboxError, base_layer, egress
+from workbench.sandboxes import BuildError, Limits, Mount, Network, SandboxError, base_layer, egress
 from workbench.sandboxes.bubblewrap import Bubblewrap
 from workbench.sandboxes.warden import calls
 
@@ -435,3 +435,24 @@ def test_conformance_as_an_ordinary_user(relocated):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
     assert " passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("COPY my orders.csv /app/", 'For a name with spaces write a list: COPY ["my orders.csv", "…"]'),
+        ("COPY our.csv /app/", "'our.csv' is not in environment/ (or .dockerignore leaves it out)"),
+        ("RUN exit 4", "exit code 4; it printed nothing"),
+        ("RUN echo why; exit 4", "exit code 4; the last lines of its output:\nwhy"),
+        ("RUN echo ' unable to make backup link of x'; exit 100", "apt-get install --no-upgrade"),
+    ],
+)
+def test_a_failed_build_says_what_to_do(backend, tmp_path, line, said):
+    folder = tmp_path / "environment"
+    folder.mkdir()
+    (folder / "my orders.csv").write_text("shop\n")
+    (folder / "Dockerfile").write_text(f"FROM python:3.13-slim\n{line}\n")
+    with pytest.raises(BuildError) as caught:
+        backend.build(folder)
+    assert said in str(caught.value)
+    assert caught.value.line == 2

@@ -134,7 +134,7 @@ class _Build:
                 raise step.fault("the build's time is over while this command runs", _tail(done.output))
             if not done.ok:
                 cause = f"stopped by its limit on {done.killed_by}" if done.killed_by else f"exit code {done.exit_code}"
-                raise step.fault(f"{cause}; the last lines of its output:\n{_tail(done.output)}", done.output)
+                raise step.fault(_failed(cause, done.output), done.output)
             box.kill_all()
 
         self.layer(step, ["run", *argv, cwd, user, *(f"{n}={v}" for n, v in sorted(env.items()))], execute)
@@ -193,6 +193,19 @@ def _passed() -> dict[str, str]:
     certificates = dict.fromkeys(("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"), _CERTIFICATES)
     quiet = {"DEBIAN_FRONTEND": "noninteractive", "PIP_ROOT_USER_ACTION": "ignore"}
     return {**(certificates if Path(_CERTIFICATES).is_file() else {}), **quiet, **passed}
+
+
+def _failed(cause: str, output: str) -> str:
+    """What a RUN step left behind, and advice where its last words would not tell anybody what to do."""
+    if not output.strip():
+        return f"{cause}; it printed nothing (an option such as -q may hide why)"
+    text = f"{cause}; the last lines of its output:\n{_tail(output)}"
+    if "unable to make backup link" in output:
+        text += (
+            "\nThe base here is this machine's own files, and without root those cannot be upgraded. Keep the installed "
+            "versions with `apt-get install --no-upgrade`, leave out what needs newer ones, or use the docker back end"
+        )
+    return text
 
 
 def _tail(text: str) -> str:

@@ -47,7 +47,9 @@ class Context:
             found = [self.folder / name] if (self.folder / name).exists() else []
         found = [path for path in found if path == self.folder or not self.ignored(path)]
         if not found:
-            raise step.fault(f"{source!r} is not in {self.folder.name}/ (or .dockerignore leaves it out)")
+            spaced = [part for part in self.folder.rglob("* *") if source in part.name.split()]
+            hint = f'. For a name with spaces write a list: {step.name} ["{spaced[0].name}", "…"]' if spaced else ""
+            raise step.fault(f"{source!r} is not in {self.folder.name}/ (or .dockerignore leaves it out){hint}")
         return [self._inside(step, path) for path in found]
 
     def _inside(self, step: Step, path: Path) -> Path:
