@@ -176,6 +176,20 @@ def test_what_a_new_back_end_found_is_told_by_its_clean(backend, monkeypatch, tm
         assert later.clean() == []
 
 
+def test_only_wardens_are_ended_and_not_who_has_the_name_of_their_host_among_its_words(environment, backend):
+    with host(environment, "waits") as (process, name):
+        stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", name])
+        try:
+            process.kill()
+            process.wait(30)
+            backend.clean()
+            assert not (state_dir() / "hosts" / name).exists()
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+            stranger.wait()
+
+
 def test_a_recycled_pid_does_not_protect_a_dead_host(backend):
     folder = backend.host.folder.with_name(f"{os.getpid()}-1")
     folder.mkdir()

@@ -67,7 +67,7 @@ def _remove(folder: Path) -> list[str]:
 
 
 def _end_wardens(name: str) -> list[int]:
-    """Kill the wardens that carry this host's name, and wait until they are gone."""
+    """Kill the wardens of this host, and wait until they are gone."""
     found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_warden(pid, name)]
     for pid in found:
         with contextlib.suppress(ProcessLookupError):
@@ -79,9 +79,11 @@ def _end_wardens(name: str) -> list[int]:
 
 
 def _is_warden(pid: int, name: str) -> bool:
+    """By the whole command line of `slots.Slot`: somebody who looks for a host by its name carries the name too."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return name.encode() in words and Path(f"/proc/{pid}").stat().st_uid in (os.geteuid(), 0)
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+        ours = len(words) == 6 and words[1:3] == [b"-I", b"-S"] and words[3].endswith(b"/warden")
+        return ours and words[5] == name.encode() and Path(f"/proc/{pid}").stat().st_uid in (os.geteuid(), 0)
     except OSError:
         return False
 
