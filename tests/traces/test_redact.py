@@ -22,6 +22,15 @@ SECRETS = {
     "google-key": "AIza" + A40[:35],
     "slack-token": "xoxb-" + "1234567890-abcdef",
     "package-index-token": "npm_" + A40[:36],
+    "stripe-key": "sk_" + "live_" + A40,
+    "groq-key": "gsk_" + A40 + A40[:12],
+    "xai-key": "xai-" + A40 * 2,
+    "nvidia-key": "nvapi-" + A40 + A40[:24],
+    "sendgrid-key": "SG." + A40[:22] + "." + A40 + "abc",
+    "docker-token": "dckr_" + "pat_" + A40[:27],
+    "digitalocean-token": "dop_v1_" + "0123456789abcdef" * 4,
+    "telegram-token": "123456789:" + "AA" + A40[:33],
+    "age-key": "AGE-SECRET-" + "KEY-1" + "Q" * 58,
     "json-web-token": "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl".replace(".eyJ", "Uz.eyJ").replace("Ix.", "IxMjM0NTY3.")
 }  # fmt: skip
 
@@ -55,6 +64,15 @@ def test_private_keys_whole_cut_and_inside_of_json():
         ("export MY_API_KEY=abc123def456ghi7", "abc123def456ghi7"),
         ('{\\"secret_access_key\\": \\"abc123DEF456ghi7/+\\"}', "abc123DEF456ghi7/+"),
         ("DB_PASSWORD='abc123def456'", "abc123def456"),
+        ("GITHUB_TOKEN=0a1b2c3d4e5f6a7b gh pr list", "0a1b2c3d4e5f6a7b"),
+        ("curl 'https://host/x?token=a1b2c3d4e5f6g7&n=1'", "a1b2c3d4e5f6g7"),
+        ('{"token": "a1b2c3d4e5f6g7"}', "a1b2c3d4e5f6g7"),
+        ("private_key: a8f5f167f44f4964e6c998de", "a8f5f167f44f4964e6c998de"),
+        ("curl -s -u admin:open-sesame https://host/x", "open-sesame"),
+        ('{"command": "curl --user \\"me:hunter22\\" host"}', "hunter22"),
+        ("sshpass -p hunter22 ssh host", "hunter22"),
+        ("machine host login bob password hunter22", "hunter22"),
+        ("https://hooks.slack.com/services/T01ABCDEF/B01ABCDEF/abcdefghijkl", "T01ABCDEF/B01ABCDEF/abcdefghijkl"),
     ],
 )
 def test_secrets_known_by_what_stands_before_them(text, secret):
@@ -68,6 +86,8 @@ def test_secrets_known_by_what_stands_before_them(text, secret):
     "text",
     [
         "max_tokens=2048 and token_count: 100000000000",
+        "token = request2.headers.get(name); tokens=a1b2c3d4e5f6 tokenizer: bert4base4uncased4",
+        "curl -u $NAME:$PASS https://host; curl -u me: host; login page, password forgotten",
         "sk-learn is a library; skip-this-very-long-option-name",
         "password: str = Field(default=None)",
         "the secret is out, bearer of news",
@@ -112,7 +132,8 @@ def test_home_folders_and_the_name_of_their_owner():
         == "/Users/user/x C:\\Users\\user\\y C:\\\\Users\\\\user\\\\z"
     )
     assert redactor.text("wintermutes") == "wintermutes"
-    assert redactor.counts == {"home": 4, "user-name": 2}
+    assert redactor.text("/var/home/case/x /export/home/case") == "/var/home/user/x /export/home/user"
+    assert redactor.counts == {"home": 6, "user-name": 2}
 
 
 def test_a_common_name_is_no_word_to_take_away():
