@@ -5,6 +5,7 @@ Nothing of the user's is read or written: settings, kernels, runtime files, and 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -23,7 +24,7 @@ from typing import Any
 
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,1000"
+    "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,1000 --remote-debugging-pipe"
 ).split()
 START_SECONDS = 60
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -55,7 +56,8 @@ def chromium(folder: Path) -> Iterator[Any]:
     options.binary_location = next(filter(None, map(shutil.which, NAMES)))
     for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
         options.add_argument(flag)
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    service = Service(shutil.which("chromedriver"), popen_kw={"preexec_fn": _dies_with_us})
+    driver = webdriver.Chrome(options=options, service=service)
     driver.set_script_timeout(60)
     try:
         yield driver
@@ -85,10 +87,10 @@ def jupyterlab(folder: Path, work: Path | None = None, theme: str = "JupyterLab 
         "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={work}",
     ]  # fmt: skip
     with (folder / "server.log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=work, start_new_session=True)
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=env, cwd=work, preexec_fn=_dies_with_us)
     try:
         _answers(server, f"http://127.0.0.1:{port}/api/status?token={token}", folder / "server.log")
-        yield f"http://127.0.0.1:{port}/lab/tree/{{}}?reset&token={token}"
+        yield f"http://127.0.0.1:{port}/lab/tree/{{}}?token={token}"
     finally:
         _end(server)
 
@@ -113,13 +115,18 @@ def _answers(server: subprocess.Popen, address: str, log: Path) -> None:
     raise RuntimeError(f"JupyterLab does not answer:\n{log.read_text(errors='replace')[-3000:]}")
 
 
+def _dies_with_us() -> None:
+    """Linux sends SIGTERM when the tests are killed: a server takes its kernels along, a driver its browser."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
 def _end(server: subprocess.Popen) -> None:
-    """SIGTERM ends the server and its kernels; what is left of its session after that is killed."""
+    """SIGTERM ends the server and its kernels (which also end when their server has gone)."""
     server.terminate()
     try:
         server.wait(20)
     except subprocess.TimeoutExpired:
-        os.killpg(server.pid, signal.SIGKILL)
+        server.kill()
         server.wait()
 
 
@@ -148,10 +155,18 @@ class Page:
         self.driver = driver
 
     def open(self, address: str) -> None:
-        """A notebook, up to where its kernel is ready."""
-        self.driver.get(address)
-        self.sees(".jp-Notebook .jp-Cell .cm-content")
-        self.waits(self.ready, "an idle kernel")
+        """A notebook, up to where its kernel is ready. On a busy machine JupyterLab may give up on a part of itself and say
+        so in a dialog; then it is loaded again."""
+        for _ in range(3):
+            self.driver.get(address)
+            self.waits(lambda: self.ready() or self.dialog(), "an idle kernel")
+            if not self.dialog():
+                self.sees(".jp-Notebook .jp-Cell .cm-content")
+                return
+        raise AssertionError(f"JupyterLab does not come up: {self.dialog()}")
+
+    def dialog(self) -> str:
+        return self.text(".jp-Dialog")
 
     def js(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)

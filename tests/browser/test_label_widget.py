@@ -66,7 +66,7 @@ def annotator(work):
 def page(driver, server, work, annotator):
     """The notebook, with a new widget."""
     page = Page(driver)
-    if "label.ipynb" not in driver.current_url:
+    if "label.ipynb" not in driver.current_url or page.dialog():
         page.open(server.format("label.ipynb"))
     page.run_first()
     eventually(lambda: annotator in page.text(".wb-label .wb-counts"), "the widget")
