@@ -128,10 +128,14 @@ def test_refusals_are_not_retried_and_say_what_to_do(status, message, advice):
     assert len(endpoint.requests) == 1
 
 
-def test_a_missing_key_names_its_variable(monkeypatch):
-    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    with pytest.raises(ModelError, match="Set ANTHROPIC_API_KEY"):
-        LiteLLMModel("anthropic/claude-sonnet-4-5", retries=0).reply(CHAT)
+@pytest.mark.parametrize(
+    ("name", "variable"), [("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"), ("openai/gpt-4o", "OPENAI_API_KEY")]
+)
+def test_a_missing_key_names_its_variable_at_once(monkeypatch, name, variable):
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(ModelError, match=f"Set {variable}") as caught:
+        LiteLLMModel(name).reply(CHAT)
+    assert "attempts" not in str(caught.value)
 
 
 def test_keys_do_not_appear_in_messages():

@@ -192,6 +192,7 @@ class LiteLLMModel:
             or timeouts > 1
             or _CONTEXT.search(str(error))
             or "quota" in str(error).lower()
+            or _keyless(litellm, error)
         ):
             return None
         headers = getattr(getattr(error, "response", None), "headers", None) or {}
@@ -215,7 +216,7 @@ class LiteLLMModel:
 
     def _advice(self, litellm: ModuleType, error: Exception) -> str:
         where = f"the server at {self.api_base}" if self.api_base else "the provider"
-        if isinstance(error, litellm.AuthenticationError):
+        if _keyless(litellm, error):
             missing = litellm.validate_environment(self.model).get("missing_keys") or []
             return (
                 f"Set {' and '.join(missing)}, or give api_key"
@@ -272,3 +273,8 @@ def _billed(error: ModelError, billed: bool = True) -> ModelError:
 
 def _dearer(reply: Reply, usd: float) -> Reply:
     return replace(reply, usd=reply.usd + usd)
+
+
+def _keyless(litellm: ModuleType, error: Exception) -> bool:
+    """No key, or a refused one: litellm also reports a client that could not be made without a key as a server's fault."""
+    return isinstance(error, litellm.AuthenticationError) or "missing credentials" in str(error).lower()
