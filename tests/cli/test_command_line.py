@@ -23,7 +23,7 @@ def test_help_names_every_command(workbench):
         ["validate", "no-such-task"], ["run", "no-such-notebook"], ["resume", "no-such-run"], ["task", "new"],
         ["validate", ".", "--backend", "nonsense"], ["validate", ".", "--held-out", "nowhere"], ["clean", "--backend", "x"],
         ["calibrate", ".", "--agent", "nobody"], ["calibrate", ".", "--model", "nonsense:x"],
-        ["calibrate", ".", "--agent", "oracle", "--band", "0.9", "0.1"],
+        ["calibrate", ".", "--agent", "oracle", "--band", "0.9", "0.1"], ["validate", ".", "-j", "x"],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -33,6 +33,7 @@ def test_wrong_usage_exits_2_and_says_what_is_right(workbench, arguments):
     assert "Traceback" not in done.stderr
     assert "Traceback" not in done.stdout
     assert done.stderr.strip() or done.stdout.startswith("usage")
+    assert "_positive" not in done.stderr
 
 
 def test_start_up_imports_nothing_heavy():

@@ -60,7 +60,7 @@ class Calibration:
         if not 1 <= self.rollouts <= self.more:
             raise ValueError(f"rollouts={self.rollouts} and more={self.more}: 1 ≤ rollouts ≤ more is needed")
         if not 0 <= self.low <= self.high <= 1:
-            raise ValueError(f"the band [{self.low}, {self.high}] must lie within [0, 1]")
+            raise ValueError(f"the band [{self.low}, {self.high}] must lie within [0, 1], its low end first")
 
     def operating_curve(self, pass_rates: Sequence[float]) -> list[float]:
         """Probability that a task of each true pass rate is kept, when rewards are binary."""

@@ -13,7 +13,7 @@ from workbench.cli.parser import UsageError
 from workbench.cli.show import block, json_line, message
 from workbench.cli.tasks import expand, jobs, open_backend
 from workbench.runs.folder import Run, new_run
-from workbench.runs.progress import clean, say
+from workbench.runs.progress import Progress, clean, say
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -52,7 +52,8 @@ def _one(path: Path, backend: Any, rule: Any, run: Run) -> dict[str, Any]:
             {"kind": f.kind, "message": f"{f.where}: {f.message}" if f.where else f.message} for f in error.faults
         ]
         return {"task": str(path), "keep": None, "n": 0, "rewards": [], "mean": None, "std": None, "reasons": reasons}
-    result = calibrate(task, backend, rule, run=_Telling(run))
+    with Progress(label=f"{task.name} rollouts") as done:
+        result = calibrate(task, backend, rule, run=_Telling(run, done))
     reasons = [{"kind": r.kind, "message": r.message} for r in result.reasons]
     row = {"task": str(path), **result.to_row(), "reasons": reasons}
     run.record("calibration", {**row, "digest": task.digest})
@@ -62,12 +63,12 @@ def _one(path: Path, backend: Any, rule: Any, run: Run) -> dict[str, Any]:
 class _Telling:
     """The run's recorder, which also says what became of each rollout."""
 
-    def __init__(self, run: Run):
-        self.run, self.id, self.path = run, run.id, run.path
+    def __init__(self, run: Run, done: Progress):
+        self.run, self.id, self.path, self.done = run, run.id, run.path, done
 
     def record(self, kind: str, row: Mapping[str, Any]) -> object:
         got = row["outcome"] if row.get("reward") is None else f"reward {row['reward']:.2f}"
-        say(f"[calibrate]   {row['task']} {kind}: {got}, {row['turns']} turns, {row['seconds']:.0f} s")
+        self.done(int(kind == "trial"), note=f"{kind}: {got}, {row['turns']} turns, {row['seconds']:.0f} s")
         return self.run.record(kind, row)
 
 

@@ -80,7 +80,8 @@ def runs(arguments: argparse.Namespace) -> int:
         when = lambda row: time.strftime("%Y-%m-%d %H:%M", time.localtime(row["time"]))  # noqa: E731
         table((when(r), r["profile"] or "-", r["state"], f"{r['records']} records", r["run"]) for r in rows)
     else:
-        print("no runs yet: workbench run 40_flywheel", file=sys.stderr)
+        of = f" of {arguments.notebook}" if arguments.notebook else ""
+        print(f"no runs{of} yet: workbench run {arguments.notebook or '40_flywheel'}", file=sys.stderr)
     return 0
 
 

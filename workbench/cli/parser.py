@@ -37,14 +37,19 @@ def _lazily(module: str, function: str = "main") -> Callable[[argparse.Namespace
 
 
 def _new(commands: Any, name: str, module: str, help: str, function: str = "main") -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
+    parser = commands.add_parser(
+        name, help=help, description=help[0].upper() + help[1:] + ("" if help.endswith("?") else ".")
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a line on stdout")
     parser.set_defaults(command=_lazily(module, function))
     return parser
 
 
 def _positive(text: str) -> int:
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 
 from workbench.cli.parser import UsageError
 from workbench.cli.show import json_line
@@ -20,5 +21,7 @@ def new(arguments: argparse.Namespace) -> int:
     if arguments.json:
         json_line({"task": str(task.path), "name": task.name, "files": files})
     else:
-        print(f"{task.path}: {', '.join(files)}\nNext: edit them, then: workbench validate {task.path}")
+        print(
+            f"{task.path}: {', '.join(files)}\nNext: edit them, then: workbench validate {shlex.quote(str(task.path))}"
+        )
     return 0
