@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import sys
 import threading
+import time
 
 import pytest
 
@@ -30,6 +31,21 @@ def test_iterating_counts_to_the_end(log):
     assert lines[0].startswith("[things] 0/3 0%")
     assert lines[-1].startswith("[things] 3/3 100%")
     assert len(lines) == 2  # quick work is not told step by step
+
+
+def test_a_count_that_does_not_move_is_shown_again(log, monkeypatch):
+    monkeypatch.setattr(sys.modules["workbench.runs.progress"], "QUIET_SECONDS", 0.03)
+    with progress(label="slow", total=2) as step:
+        until = time.monotonic() + 20
+        while len(log.read_text().splitlines()) < 3 and time.monotonic() < until:
+            time.sleep(0.01)
+    lines = log.read_text().splitlines()
+    assert len(lines) >= 3
+    assert all(line.startswith("[slow] 0/2 0%") for line in lines)
+    assert not step.beat(), "closed: its thread ends"
+    step = progress(label="full", total=1)
+    step()
+    assert not step.beat(), "all is done: its thread ends, though nobody closed it"
 
 
 def test_work_that_stops_early_says_where(log):

@@ -15,6 +15,7 @@ from workbench.report import rounds
 from workbench.runs.folder import new_run, open_run
 from workbench.sandboxes import get_backend
 from workbench.tasks import load_task
+from workbench.training import setup
 from workbench.training.flywheel import Flywheel, Settings, play_round
 
 
@@ -119,4 +120,11 @@ def test_a_solver_that_cannot_act_is_an_infrastructure_failure_and_no_reward(tmp
     silent.measure(parents(run), 1, "parents")
     assert all(r["rewards"] == [] and r["infra"] == 4 for r in run.rows("rollouts"))
     assert silent.assign(parents(run), silent.measure(parents(run), 1, "parents"), 1) == []
+    with pytest.raises(RuntimeError, match="none of 12 attempts on the parent environments counts; the last: model: "):
+        play_round(silent, parents(run))
     run.close()
+
+
+def test_a_folder_without_parents_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"nowhere holds no task"):
+        setup.parents(None, {"parents": str(tmp_path / "nowhere")})

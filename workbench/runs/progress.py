@@ -11,12 +11,14 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 PROGRESS_ENV = "WORKBENCH_PROGRESS"
 SECONDS_BETWEEN_LINES = 2.0
+QUIET_SECONDS = 15.0  # after which a count that has not moved is shown again: it is at work
 
 
 class Progress:
@@ -36,6 +38,7 @@ class Progress:
         self._bar = _bar(label, total)
         if self._bar is None:
             self._line("")
+        threading.Thread(target=_beat, args=(weakref.ref(self),), daemon=True, name="progress beat").start()
 
     def update(self, n: int = 1, note: str = "") -> None:
         """n more are done; `note` says something about the last, in a few words."""
@@ -58,6 +61,17 @@ class Progress:
                 self._line("")
             self._open = False
 
+    def beat(self) -> bool:
+        """Show the same count again, with its time, when nothing was shown for QUIET_SECONDS; False when all is done."""
+        with self._lock:
+            if not self._open or (self.total is not None and self.count >= self.total):
+                return False
+            if self._bar is not None:
+                self._bar.refresh()
+            elif time.monotonic() - self._shown_at >= QUIET_SECONDS:
+                self._line("")
+            return True
+
     def __iter__(self) -> Iterator[Any]:
         with self:
             for item in self._items or ():
@@ -73,6 +87,16 @@ class Progress:
     def _line(self, note: str) -> None:
         self._shown, self._shown_at = self.count, time.monotonic()
         write_line(describe(self.label, self.count, self.total, self._shown_at - self._started, note))
+
+
+def _beat(of: weakref.ref[Progress]) -> None:
+    """Until the progress is done, or nobody holds it any more."""
+    while True:
+        time.sleep(QUIET_SECONDS / 3)
+        counter = of()
+        if counter is None or not counter.beat():
+            return
+        del counter
 
 
 def progress(iterable: Iterable[Any] | None = None, label: str = "", total: int | None = None) -> Progress:

@@ -171,9 +171,18 @@ def generate(wheel: Flywheel, parents: Sequence[Task], round: int = 1) -> list[P
     """The first half of a round: rollouts on the parents, assignments, answers, verdicts; every new environment's entry."""
     wheel.say(f"round {round}: the solver ({wheel.solver(0).model}) attempts {len(parents)} parent environments")
     before = wheel.measure(parents, round, "parents")
+    _need_attempts([t for trials in before.values() for t in trials])
     assignments = wheel.assign(parents, before, round)
     wheel.say(f"round {round}: {len(assignments)} assignments to {wheel.proposer.name}, each through the whole gate")
-    return answer_all(wheel, assignments, [(t.name, t) for t in parents])
+    with progress(label=f"round {round}: gate", total=len(assignments)) as done:
+        return answer_all(wheel, assignments, [(t.name, t) for t in parents], done)
+
+
+def _need_attempts(trials: Sequence[Trial]) -> None:
+    """A round without one attempt that counts has nothing to go on with; say what ended the last one."""
+    if not any(t.counts for t in trials):
+        what = f"the last: {trials[-1].reason}: {trials[-1].message[:500]}" if trials else "there are no parents"
+        raise RuntimeError(f"none of {len(trials)} attempts on the parent environments counts; {what}")
 
 
 def play_round(wheel: Flywheel, parents: Sequence[Task], round: int = 1) -> list[PoolEntry]:
@@ -184,10 +193,22 @@ def play_round(wheel: Flywheel, parents: Sequence[Task], round: int = 1) -> list
     return [fresh.get(e.id, e) for e in entries]
 
 
-def answer_all(wheel: Flywheel, assignments: Sequence[Assignment], pool: list[tuple[str, Task]]) -> list[PoolEntry]:
-    """Answer assignments side by side, then settle nearness in the assignments' order, so that it does not depend on timing."""
+def answer_all(
+    wheel: Flywheel,
+    assignments: Sequence[Assignment],
+    pool: list[tuple[str, Task]],
+    done: Callable[[], None] = lambda: None,
+) -> list[PoolEntry]:
+    """Answer assignments side by side, then settle nearness in the assignments' order, so that it does not depend on timing.
+    done is called after each answer."""
+
+    def answer(assignment: Assignment) -> PoolEntry:
+        entry = wheel.answer(assignment, ())
+        done()
+        return entry
+
     with ThreadPoolExecutor(max(1, wheel.settings.workers // 2)) as threads:
-        entries = list(threads.map(lambda a: wheel.answer(a, ()), assignments))
+        entries = list(threads.map(answer, assignments))
     settled = []
     for entry in entries:
         task = loaded(Path(entry.path)) if entry.status == "active" else None
@@ -256,4 +277,4 @@ def verdict_line(admission: Admission) -> str:
         return "admitted" + shown
     first = admission.reasons[0] if admission.reasons else None
     price = admission.reward if admission.reward is not None else math.nan
-    return f"refused at {admission.stage} (r_P {price:+.2f}): {first.kind if first else '?'}{shown}"
+    return f"refused at {admission.stage} (the proposer earns {price:+.2f}): {first.kind if first else '?'}{shown}"

@@ -65,5 +65,8 @@ def solver_budget(values: Mapping[str, Any]) -> Budget:
 def parents(run: Run, values: Mapping[str, Any]) -> list[Task]:
     """The first round's parents: the tasks of the folder `parents` when it is given, else program tasks of the rungs."""
     if values.get("parents"):
-        return [load_task(p.parent) for p in sorted(Path(values["parents"]).glob("*/task.toml"))]
+        found = [load_task(p.parent) for p in sorted(Path(values["parents"]).glob("*/task.toml"))]
+        if not found:
+            raise ValueError(f"parents: {values['parents']} holds no task (a folder of folders, each with a task.toml)")
+        return found
     return [load_task(p) for p in seed_tasks(run.folder / "tasks", tuple(values["rungs"]), values["seed"])]
