@@ -5,7 +5,7 @@ Many published tasks call pytest directly, from the working folder; so do these.
 
 from __future__ import annotations
 
-from .builders import DOCKERFILE, FORCE_PASS, TESTS
+from .builders import DOCKERFILE, FORCE_PASS, TESTS, toml, verifier
 from .cases_agents import PROGRAM, PROGRAM_TASK, R, agent, write
 
 
@@ -27,6 +27,9 @@ printf '[tool:pytest]\\naddopts = -p evil\\n' > /setup.cfg; printf '[pytest]\\na
 printf '[tool.pytest.ini_options]\\naddopts = "-p evil"\\npythonpath = ["/"]\\n' > /pyproject.toml; touch /setup.py
 cp /evil.py /conftest.py"""
 SHELL_VARIABLE = f"check() {{ n=4; }}\ntrap 'echo 1 > {R}' EXIT"
+PRINTED = f"""first=$(python3 -c "import json; print(json.dumps($reward))")
+second=$(python3 <<< "import json; print(json.dumps($reward))")
+[ "$first" = "$second" ] && echo "$first" > {R}"""
 VARIABLES = "ENV PYTHONPATH=/app BASH_ENV=/app/env.sh LD_LIBRARY_PATH=/app/lib PYTEST_ADDOPTS=--confcutdir=/\n"
 # Looks for the words of the results in the memory of the process that runs the tests, and writes over them.
 MEMORY = """cat > /tmp/memory.py <<'EOF'
@@ -55,6 +58,10 @@ CASES = [
           write("/evil.py", FORCE_PASS), ABOVE, task=own_pytest()),
     agent("python-m", "plants modules where `python -m pytest` looks first", "ours", write("/app/pytest.py", "print('PASSED\\n' * 4)"),
           "cp /app/pytest.py /app/json.py; cp /app/pytest.py /app/pathlib.py", task=own_pytest("python3 -m pytest")),
+    agent("python-c", "the same where a verifier gives Python its program by -c and by standard input", "ours", write("/app/json.py", "dumps = lambda x: 1"),
+          task={"tests/test.sh": verifier(PRINTED)}),
+    agent("artifacts-file", "the folder of artifacts is a file, which a separate verifier cannot be given", "ours", "rm -rf /logs/artifacts; echo x > /logs/artifacts",
+          reward=0.0, task={"task.toml": toml("separate").replace('"shared"', '"separate"')}),
     agent("image-variables", "plants what PYTHONPATH, BASH_ENV and LD_LIBRARY_PATH of the image lead to", "ours",
           write("/app/sitecustomize.py", FORCE_PASS), write("/app/env.sh", SHELL_VARIABLE),
           "mkdir -p /app/lib; cp /app/numbers.txt /app/lib/libm.so.6; cp /app/numbers.txt /app/lib/libtinfo.so.6", task=own_pytest(environment=VARIABLES)),

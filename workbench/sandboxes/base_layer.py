@@ -253,8 +253,8 @@ def build_verifier(folder: Path) -> None:
     for package in VERIFIER_PACKAGES:
         _copy_distribution(package, site)
     shutil.copyfile(_START, site / "workbench_verifier_start.py")
-    (site / "aa_start.pth").write_text("import workbench_verifier_start\n")
     (site / "zz_image.pth").write_text(f"/usr/local/lib/{version}/site-packages\n")
+    (site / "zzz_start.pth").write_text("import workbench_verifier_start\n")
     for name in ("pip", "pip3"):
         (folder / "bin" / name).unlink(missing_ok=True)
     script = folder / "bin" / "pytest"

@@ -136,7 +136,7 @@ def _carry(task: Task, sandbox: Sandbox, grader: Sandbox) -> list[str]:
             except FileNotFoundError:
                 if path != "/logs/artifacts":
                     notes.append(f"the artifact {path} was not there")
-            except ValueError as error:
+            except (ValueError, IsADirectoryError, FileExistsError) as error:  # say a file where the image has a folder
                 notes.append(f"the artifact {path} was not carried over: {error}")
     return notes
 
