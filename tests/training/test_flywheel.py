@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from workbench.admission.calibration import Calibration
@@ -78,7 +80,11 @@ def parents(run):
 
 def test_one_round_admits_what_suits_the_solver_and_says_why_the_rest_does_not(tmp_path, backend):
     run = new_run("40_flywheel", {"seed": 1}, results=tmp_path).begin()
-    entries = play_round(wheel(run, backend, get_proposer("program")), parents(run))
+    said = []
+    entries = play_round(replace(wheel(run, backend, get_proposer("program")), say=said.append), parents(run))
+    active = sum(e.status == "active" for e in entries)
+    assert said[-1].startswith("round 1: 3 environments, ")
+    assert (f"{active} active" in said[-1]) == (active > 0)
     standing = {e.id: (e.direction, e.status, e.reasons) for e in entries}
     # it passes half of `write` and nothing else, so from `rename` the assignments ask for simpler, which is `write`
     assert {direction for direction, _, _ in standing.values()} == {"simpler"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -190,7 +191,9 @@ def play_round(wheel: Flywheel, parents: Sequence[Task], round: int = 1) -> list
     entries = generate(wheel, parents, round)
     wheel.say(f"round {round}: fresh rollouts on {sum(e.status == 'active' for e in entries)} admitted environments")
     fresh = {e.id: e for e in wheel.refresh(entries, round)}
-    return [fresh.get(e.id, e) for e in entries]
+    standing = [fresh.get(e.id, e) for e in entries]
+    wheel.say(f"round {round}: {len(standing)} environments, {standing_line(standing)}")
+    return standing
 
 
 def answer_all(
@@ -265,6 +268,13 @@ def entry_from_row(row: dict[str, Any]) -> PoolEntry:
 
 def rewards_line(trials: Sequence[Trial]) -> str:
     return " ".join("infra" if not t.counts else f"{t.reward:.2f}" for t in trials)
+
+
+def standing_line(entries: Sequence[PoolEntry]) -> str:
+    """How many stand where, say "2 active, 5 evicted (fresh rollouts left the band), 5 rejected"."""
+    count = Counter(e.status for e in entries)
+    why = {"evicted": " (fresh rollouts left the band)"}
+    return ", ".join(f"{n} {status}{why.get(status, '')}" for status, n in sorted(count.items())) or "none"
 
 
 def verdict_line(admission: Admission) -> str:
