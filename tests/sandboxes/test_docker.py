@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.sandboxes import BuildError, Mount, Network, SandboxError, get_backend
+from workbench.sandboxes import BuildError, Mount, Network, SandboxError, SandboxOverrun, get_backend
 from workbench.sandboxes.docker_egress import allowed
 from workbench.sandboxes.docker_files import read_single, unpack
 from workbench.sandboxes.docker_images import bases, read_context
@@ -407,6 +407,14 @@ class TestDockerOnly:
             "/usr/share/info",
             "/app/kept/new",
         }
+
+    @pytest.mark.parametrize(("depth", "name", "carried"), [(1400, "d", True), (1200, "deeper", False)])
+    def test_a_tree_deeper_than_the_stack_or_a_path_is_its_makers_doing(self, backend, box, depth, name, carried):
+        dig = f"import os\nos.chdir('/app')\nfor _ in range({depth}): os.mkdir('{name}'); os.chdir('{name}')"
+        assert box.exec(["python3", "-c", dig]).ok
+        expected = contextlib.nullcontext() if carried else pytest.raises(SandboxOverrun, match="nested too deep")
+        with expected:
+            backend.start(box.snapshot(seal=True), trusted_system=True, verifier=True).stop()
 
     def test_a_sealed_snapshot_is_gone_after_stop(self, backend, box):
         saved = box.snapshot(seal=True)

@@ -6,10 +6,13 @@ overlayfs, the container's upper folder says the same in a millisecond; only nam
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 from typing import Any
+
+from workbench.sandboxes import SandboxOverrun
 
 MODIFIED, ADDED, DELETED = 0, 1, 2  # the engine's numbers
 
@@ -20,7 +23,7 @@ def changes(client: Any, container: str) -> dict[str, int]:
     if upper is None:
         return {c["Path"]: c["Kind"] for c in client.api.diff(container) or []}
     found: dict[str, int] = {}
-    _walk(upper, "", lowers, found)
+    _walk(upper, lowers, found)
     return found
 
 
@@ -50,25 +53,42 @@ def _mount_owner(info: dict[str, Any]) -> str:
     return str(path) if path.parent.is_dir() else ""
 
 
-def _walk(upper: Path, inside: str, lowers: list[str], found: dict[str, int]) -> None:
-    for entry in os.scandir(f"{upper}{inside}"):
-        path = f"{inside}/{entry.name}"
-        info = entry.stat(follow_symlinks=False)
-        if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
-            found[path] = DELETED
-            continue
-        below = [f"{folder}{path}" for folder in lowers]
-        if not entry.is_dir(follow_symlinks=False):
-            found[path] = MODIFIED if any(os.path.lexists(p) for p in below) else ADDED
-            continue
-        if _opaque(entry.path):
-            found[path] = DELETED
-            _walk(upper, path, [], found)
-        else:
-            # what lies below as no folder was replaced by this one
-            under = [f for f, p in zip(lowers, below, strict=True) if os.path.isdir(p) and not os.path.islink(p)]  # noqa: PTH112, PTH114
-            found[path] = MODIFIED if under else ADDED
-            _walk(upper, path, under, found)
+def _walk(upper: Path, lowers: list[str], found: dict[str, int]) -> None:
+    """Fill `found` from the upper folder. Not recursive: a hostile tree may be deeper than Python's stack; one whose paths
+    are longer than the system's limit cannot be carried over, and is its maker's doing."""
+    waiting = [("", lowers)]
+    while waiting:
+        inside, lowers = waiting.pop()
+        try:
+            below = [_entry(e, f"{inside}/{e.name}", lowers, found) for e in os.scandir(f"{upper}{inside}")]
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            raise SandboxOverrun(
+                f"folders are nested too deep to take a snapshot ({len(inside):,} characters)"
+            ) from error
+        waiting += filter(None, below)
+
+
+def _entry(
+    entry: os.DirEntry[str], path: str, lowers: list[str], found: dict[str, int]
+) -> tuple[str, list[str]] | None:
+    """Note one entry; for a folder, where to go on and the lower folders that it merges with."""
+    info = entry.stat(follow_symlinks=False)
+    if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
+        found[path] = DELETED
+        return None
+    below = [f"{folder}{path}" for folder in lowers]
+    if not entry.is_dir(follow_symlinks=False):
+        found[path] = MODIFIED if any(os.path.lexists(p) for p in below) else ADDED
+        return None
+    if _opaque(entry.path):
+        found[path] = DELETED
+        return path, []
+    # what lies below as no folder was replaced by this one
+    under = [f for f, p in zip(lowers, below, strict=True) if os.path.isdir(p) and not os.path.islink(p)]  # noqa: PTH112, PTH114
+    found[path] = MODIFIED if under else ADDED
+    return path, under
 
 
 def _opaque(path: str) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from workbench.sandboxes import ExecResult, Image, Limits, SandboxError, Snapshot
+from workbench.sandboxes import ExecResult, Image, Limits, SandboxError, SandboxOverrun, Snapshot
 from workbench.sandboxes import docker_files as files
 from workbench.sandboxes.docker_local import NotHere
 from workbench.sandboxes.docker_processes import Killer
@@ -79,7 +79,7 @@ class DockerSandbox:
         begun = time.monotonic()
         seconds = self._limits.command_seconds if timeout is None else timeout
         state = Command(self._limits, begun + seconds, self._too_big)
-        with self._lock, engine_errors("run a command"):
+        with self._lock, self._engine("run a command"):
             exec_id = self._create_exec(argv, cwd, env, user, stdin is not None)
             if isinstance(exec_id, ExecResult):
                 return exec_id
@@ -119,7 +119,8 @@ class DockerSandbox:
         if code == 137 and state.killed_by is None and self._out_of_memory():
             state.killed_by = "memory"
         if code in (126, 127, 137) and state.since is None and not self._is_running():
-            raise SandboxError(f"docker: sandbox {self.id} died while a command ran")
+            with self._engine("run a command"):
+                raise SandboxError(f"docker: sandbox {self.id} died while a command ran")
         return ExecResult(
             exit_code=code, stdout=state.out.text(), stderr=state.err.text(), seconds=seconds,
             truncated=bool(state.out.dropped or state.err.dropped), killed_by=state.killed_by,
@@ -142,13 +143,13 @@ class DockerSandbox:
     def put(self, source: Path, target: str) -> None:
         self._alive()
         uid, gid = self._ids()
-        with engine_errors(f"copy {source} to {target}"):
+        with self._engine(f"copy {source} to {target}"):
             self._put(files.pack(source, self._absolute(target), uid=uid, gid=gid))
 
     def write(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
         self._alive()
         uid, gid = self._ids()
-        with engine_errors(f"write {path}"):
+        with self._engine(f"write {path}"):
             self._put(files.pack_bytes(self._absolute(path), data, mode=mode, uid=uid, gid=gid))
 
     def _put(self, archive: bytes) -> None:
@@ -187,7 +188,7 @@ class DockerSandbox:
 
         if self._stopped:
             raise SandboxError(f"sandbox {self.id} was stopped")
-        with self._lock, engine_errors(f"read {path}"):
+        with self._lock, self._engine(f"read {path}"):
             try:
                 chunks, _ = self._api.get_archive(self.container, self._absolute(path), chunk_size=1 << 18)
             except NotFound as error:
@@ -231,12 +232,12 @@ class DockerSandbox:
         if self._sealed:
             return 0
         self._alive()
-        with engine_errors("kill processes"):  # without the lock: it also ends a command that another thread waits for
+        with self._engine("kill processes"):  # without the lock: it also ends a command that another thread waits for
             return self._killer.kill()
 
     def snapshot(self, *, seal: bool = False) -> Snapshot:
         self._alive()
-        with self._lock, engine_errors("take a snapshot"):
+        with self._lock, self._engine("take a snapshot"):
             if seal:
                 self._api.kill(self.container, signal="SIGKILL")
                 self._api.wait(self.container, timeout=30)
@@ -248,10 +249,25 @@ class DockerSandbox:
         with contextlib.suppress(Exception):
             self._finalizer()
 
-    def _is_running(self) -> bool:
+    @contextlib.contextmanager
+    def _engine(self, what: str) -> Iterator[None]:
+        """As engine_errors; when the kernel had ended the container for its memory, whoever ran in it answers for that."""
+        try:
+            with engine_errors(what):
+                yield
+        except SandboxError as error:
+            state = {} if self._stopped else self._state()
+            if state.get("OOMKilled") and not state.get("Running"):
+                raise SandboxOverrun(f"{error}: the commands in the sandbox used up its memory") from error
+            raise
+
+    def _state(self) -> dict[str, Any]:
         with contextlib.suppress(Exception):
-            return bool(self._api.inspect_container(self.container)["State"]["Running"])
-        return False
+            return self._api.inspect_container(self.container)["State"]
+        return {}
+
+    def _is_running(self) -> bool:
+        return bool(self._state().get("Running"))
 
     def _alive(self) -> None:
         if self._stopped or self._sealed:
