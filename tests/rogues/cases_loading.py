@@ -6,7 +6,7 @@ Many published tasks call pytest directly, from the working folder; so do these.
 from __future__ import annotations
 
 from .builders import DOCKERFILE, FORCE_PASS, TESTS, toml, verifier
-from .cases_agents import PROGRAM, PROGRAM_TASK, R, agent, write
+from .cases_agents import PROGRAM, PROGRAM_TASK, TWO_STEPS, R, agent, write
 
 
 def own_pytest(run: str = "pytest", environment: str = "") -> dict[str, str]:
@@ -62,6 +62,14 @@ CASES = [
           task={"tests/test.sh": verifier(PRINTED)}),
     agent("artifacts-file", "the folder of artifacts is a file, which a separate verifier cannot be given", "ours", "rm -rf /logs/artifacts; echo x > /logs/artifacts",
           reward=0.0, task={"task.toml": toml("separate").replace('"shared"', '"separate"')}),
+    *(agent(f"steps-{name}", f"{kind} when the next step is prepared", "ours", f"cd /; {command}", reward=None, outcome="graded|policy", reason="|step-setup", task=TWO_STEPS)
+      for name, kind, command in (
+          ("folder-for-file", "a folder stands where a file is to be copied", "mkdir -p /app/more.txt/x"),
+          ("workdir-proc", "its working folder is a link into /proc", "rm -rf /app; ln -s /proc/1 /app"),
+          ("workdir-dev", "its working folder is a link to the read-only /dev", "rm -rf /app; ln -s /dev /app"))),
+    agent("services-churn", "a service that makes and removes files while they are copied for the grader", "ours",
+          "(while :; do mkdir -p /app/a/b/c/d; seq 200 | (cd /app/a/b/c && xargs touch); rm -rf /app/a; done >/dev/null 2>&1 &); sleep .3",
+          task={"task.toml": toml("services") + "\n[metadata.workbench]\nkeep_services = true\n"}),
     agent("image-variables", "plants what PYTHONPATH, BASH_ENV and LD_LIBRARY_PATH of the image lead to", "ours",
           write("/app/sitecustomize.py", FORCE_PASS), write("/app/env.sh", SHELL_VARIABLE),
           "mkdir -p /app/lib; cp /app/numbers.txt /app/lib/libm.so.6; cp /app/numbers.txt /app/lib/libtinfo.so.6", task=own_pytest(environment=VARIABLES)),

@@ -34,6 +34,8 @@ _ERRORS: dict[str, type[Exception]] = {
     "FileNotFoundError": FileNotFoundError, "NotADirectoryError": FileNotFoundError, "ValueError": ValueError,
     "IsADirectoryError": IsADirectoryError,
 }  # fmt: skip
+# What a path may meet that the sandbox's own commands have turned: into /proc, /dev, a loop of links.
+_IN_THE_WAY = (errno.EROFS, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO, errno.ENAMETOOLONG)
 
 
 class Slot:
@@ -116,13 +118,15 @@ class Slot:
     def call(self, op: str, fds: Sequence[int] = (), *, seconds: float = CALL_SECONDS, **request: object):
         """(answer, descriptors). What failed inside is raised here: SandboxError, or the error a file operation meets."""
         self.send({"op": op, **request}, fds)
-        return self.checked(*self.receive(seconds))
+        return self.checked(*self.receive(seconds), of_files=op in ("put", "open", "list"))
 
-    def checked(self, answer: dict, fds: list[int]) -> tuple[dict, list[int]]:
+    def checked(self, answer: dict, fds: list[int], *, of_files: bool = False) -> tuple[dict, list[int]]:
         if "error" in answer:
             name, _, text = answer["error"].partition(": ")
             if name in _ERRORS:
                 raise _ERRORS[name](text)
+            if of_files and answer.get("errno") in _IN_THE_WAY:
+                raise ValueError(text)
             out_of_memory = answer.get("errno") == errno.ENOMEM  # so says a fork whose first process is dead, too
             raise self.failure(answer["error"]) if out_of_memory else SandboxError(answer["error"])
         return answer, fds

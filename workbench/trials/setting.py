@@ -181,7 +181,7 @@ def enter_step(task: Task, index: int, sandbox: Sandbox) -> None:
     if step.name:
         folder = task.path / "steps" / step.name / "workdir"
         if folder.is_dir():
-            sandbox.put(folder, sandbox.image.workdir)
+            _put_inputs(folder, sandbox, step.name)
         if (folder / "setup.sh").is_file():
             result = sandbox.exec(["bash", f"{sandbox.image.workdir.rstrip('/')}/setup.sh"], timeout=600)
             if not result.ok:
@@ -190,6 +190,14 @@ def enter_step(task: Task, index: int, sandbox: Sandbox) -> None:
     if index == 0:
         _wait_healthy((task.config.get("environment") or {}).get("healthcheck"), sandbox)
     _wait_healthy(_step(task, index).get("healthcheck"), sandbox)
+
+
+def _put_inputs(folder: Path, sandbox: Sandbox, name: str) -> None:
+    """What an earlier step left may stand in the way: a folder of the file's name, a working folder that takes none."""
+    try:
+        sandbox.put(folder, sandbox.image.workdir)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExistsError, ValueError) as error:
+        raise TaskFault("step-setup", f"steps/{name}/workdir could not be copied in: {error}") from error
 
 
 def _wait_healthy(check: Mapping[str, Any] | None, sandbox: Sandbox) -> None:

@@ -156,6 +156,16 @@ def _unused(top: int, serial: Iterator[int]) -> str:
 
 
 @_many_open()
+@contextmanager
+def unless_changed() -> Iterator[None]:
+    """A living sandbox's tree changes while it is read: what is gone, or of another kind by now, is passed over."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EEXIST):
+            raise
+
+
 def copy(source: str, target: str) -> None:
     """Copy a layer: owners, modes, times, links, hard links, holes, whiteouts (devices 0:0) and overlay's own marks."""
     os.makedirs(target, exist_ok=True)
@@ -168,8 +178,9 @@ def copy(source: str, target: str) -> None:
             open_folders.append((origin, goal, below if below is not None else _copy_files(origin, goal, linked)))
             if below := open_folders[-1][2]:
                 name = below.pop()
-                os.mkdir(name, 0o700, dir_fd=goal)
-                open_folders.append((_enter(name, origin), _enter(name, goal), None))
+                with unless_changed():
+                    os.mkdir(name, 0o700, dir_fd=goal)
+                    open_folders.append((_enter(name, origin), _enter(name, goal), None))
                 continue
             _copy_marks(origin, goal, os.fstat(origin))
             os.close(origin)
@@ -187,17 +198,16 @@ def _copy_files(origin: int, goal: int, linked: str) -> list[str]:
     below = []
     with os.scandir(origin) as entries:
         for entry in entries:
-            info = entry.stat(follow_symlinks=False)
-            if stat.S_ISDIR(info.st_mode):
-                below.append(entry.name)
-                continue
-            several = f"{linked}/{info.st_ino}" if info.st_nlink > 1 else ""
-            if several and os.path.lexists(several):
-                os.link(several, entry.name, dst_dir_fd=goal, follow_symlinks=False)
-                continue
-            made = _copy_entry(entry.name, entry.name, info, origin, goal)
-            if several and made:
-                os.link(entry.name, several, src_dir_fd=goal, follow_symlinks=False)
+            with unless_changed():
+                info = entry.stat(follow_symlinks=False)
+                if stat.S_ISDIR(info.st_mode):
+                    below.append(entry.name)
+                    continue
+                several = f"{linked}/{info.st_ino}" if info.st_nlink > 1 else ""
+                if several and os.path.lexists(several):
+                    os.link(several, entry.name, dst_dir_fd=goal, follow_symlinks=False)
+                elif _copy_entry(entry.name, entry.name, info, origin, goal) and several:
+                    os.link(entry.name, several, src_dir_fd=goal, follow_symlinks=False)
     return below
 
 
