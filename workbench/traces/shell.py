@@ -6,8 +6,9 @@ gives the commands that can be made out.
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -17,21 +18,34 @@ if TYPE_CHECKING:
 
 MAX_SCRIPT = 200_000  # characters that are looked at
 _DEPTH = 3  # of bash -c in bash -c
-_WRAPPERS = {
-    "sudo",
-    "env",
-    "nohup",
-    "time",
-    "nice",
-    "stdbuf",
-    "exec",
-    "command",
-    "timeout",
-    "xargs",
-    "setsid",
-    "unbuffer",
+_WRAPPERS = {  # programs that run another one: their options that take a value, and how many words of their own come before it
+    "sudo": ("-u -g -C -D -R -T -U -p -h --user --group", 0),
+    "doas": ("-u -C", 0),
+    "env": ("-u -C --unset --chdir", 0),
+    "nohup": ("", 0),
+    "time": ("-f -o", 0),
+    "nice": ("-n", 0),
+    "ionice": ("-c -n", 0),
+    "taskset": ("-c", 0),
+    "stdbuf": ("-i -o -e", 0),
+    "exec": ("-a", 0),
+    "command": ("", 0),
+    "timeout": ("-k -s --signal --kill-after", 1),
+    "xargs": ("-I -n -P -L -d -a -s -E", 0),
+    "setsid": ("", 0),
+    "unbuffer": ("", 0),
+    "flock": ("-w -E", 1),
+    "chroot": ("", 1),
+    "watch": ("-n", 0),
+    "busybox": ("", 0),
+    "coproc": ("", 0),
+    "docker exec": ("-e -u -w --env --user --workdir --env-file", 1),
+    "podman exec": ("-e -u -w --env --user --workdir --env-file", 1),
 }
+_SSH_VALUES = frozenset("-p -i -o -l -F -J -L -R -D -b -c -m -W".split())
+_INTERPRETERS = re.compile(r"python[0-9.]*|node|ruby|perl")
 _SHELLS = {"bash", "sh", "zsh", "dash"}
+_GROUPS = {"subshell", "compound_statement", "do_group", "if_statement", "else_clause", "elif_clause"}
 _LOOPS = {"for_statement", "while_statement", "c_style_for_statement"}
 
 
@@ -73,9 +87,11 @@ def _split(script: str, loop: str, depth: int) -> Iterator[Part]:
         if node.type not in ("command", "test_command"):
             continue
         part = _part(node, loop or _loop(node))
-        inner = _inner_script(part.words)
+        inner = _inner_script(part)
         if inner is not None and depth:
             yield from _split(inner, part.loop, depth - 1)
+        elif part.name == "find":
+            yield from _found(part)
         elif part.words:
             yield part
 
@@ -104,13 +120,15 @@ def _part(node: Node, loop: str) -> Part:
     return Part(tuple(words), bodies[0] if bodies else _code(words), any(map(_to_file, redirects)), loop)
 
 
+_AROUND = {"redirected_statement", "pipeline", "list"} | _GROUPS | _LOOPS
 _REDIRECTS = ("file_redirect", "heredoc_redirect", "herestring_redirect")
 
 
 def _outer_redirects(node: Node) -> list[Node]:
-    """Redirects stand around a command. In `a | b > f` they belong to the last one, a heredoc to the first."""
+    """Redirects stand around a command, or around a group, loop or condition that it is in. In `a | b > f` they belong
+    to the last one, a heredoc to the first."""
     found, at = [], node
-    while (parent := at.parent) is not None and parent.type in ("redirected_statement", "pipeline", "list"):
+    while (parent := at.parent) is not None and parent.type in _AROUND:
         if parent.type == "redirected_statement":
             mine = [c for c in parent.children if c.type in _REDIRECTS]
             found += [c for c in mine if c.type != "heredoc_redirect" or _first(parent, node)]
@@ -162,30 +180,64 @@ def _word(node: Node) -> str:
 
 
 def _unwrapped(words: list[str]) -> list[str]:
-    """Without sudo, env A=1, timeout 60 and their like in front."""
-    while words and words[0].rsplit("/", 1)[-1] in _WRAPPERS:
-        at = 1
-        while at < len(words) and (words[at].startswith("-") or "=" in words[at] or words[at][:1].isdigit()):
-            at += 1
+    """Without sudo, env A=1, timeout 60 and their like in front. `command -v` asks for a program and runs none."""
+    while (wrapper := _wrapper(words)) and words[:2] not in (["command", "-v"], ["command", "-V"]):
+        values, own = _WRAPPERS[wrapper]
+        at = _after_options(words, 1 + wrapper.count(" "), values.split()) + own
         if at >= len(words):
             return words
         words = words[at:]
     return words
 
 
-def _inner_script(words: tuple[str, ...]) -> str | None:
-    """SCRIPT of `bash -c SCRIPT`, also at the end of docker exec, ssh and their like."""
+def _wrapper(words: list[str]) -> str:
+    name = words[0].rsplit("/", 1)[-1] if words else ""
+    return next((w for w in (name, " ".join([name, *words[1:2]])) if w in _WRAPPERS), "")
+
+
+def _after_options(words: Sequence[str], at: int, values: Collection[str]) -> int:
+    """Place of the first word from `at` that is no option, no option's value, and no assignment."""
+    while at < len(words) and (words[at].startswith("-") or re.match(r"\w+=", words[at])):
+        at += 2 if words[at] in values else 1
+    return at
+
+
+def _inner_script(part: Part) -> str | None:
+    """SCRIPT of `bash -c SCRIPT`, also at the end of docker run and its like, of `bash <<EOF`, and of `ssh HOST SCRIPT`."""
+    words = part.words
     for at, word in enumerate(words[:-2]):
         flags = words[at + 1]
         if word.rsplit("/", 1)[-1] in _SHELLS and flags.startswith("-") and flags.endswith("c"):
             return words[at + 2]
+    if part.name in _SHELLS and part.body and (len(words) == 1 or words[1].startswith("-")):
+        return part.body
+    if part.name == "ssh":
+        return " ".join(words[_after_options(words, 1, _SSH_VALUES) + 1 :]) or None
     return None
 
 
+def _found(part: Part) -> Iterator[Part]:
+    """What find does with what it finds: the commands after -exec, an `rm` for -delete; itself when it only lists."""
+    words, did = list(part.words), False
+    for at, word in enumerate(words):
+        if word in ("-exec", "-execdir", "-ok", "-okdir"):
+            end = next((i for i in range(at, len(words)) if words[i] in (";", "+")), len(words))
+            inner = tuple(_unwrapped(words[at + 1 : end]))
+            script = _inner_script(Part(inner)) if inner else None
+            yield from [Part(inner, loop=part.loop)] if script is None else _split(script, part.loop, 0)
+            did = True
+        elif word == "-delete":
+            yield Part(("rm",), loop=part.loop)
+            did = True
+    if not did:
+        yield part
+
+
 def _code(words: list[str]) -> str:
-    """CODE of `python -c CODE` and `node -e CODE`."""
+    """CODE of `python -c CODE`, `node -e CODE` and `perl -ne CODE`."""
+    joined = bool(words) and _INTERPRETERS.fullmatch(words[0].rsplit("/", 1)[-1]) is not None
     for at, word in enumerate(words[:-1]):
-        if at and word in ("-c", "-e"):
+        if at and (word in ("-c", "-e") or (joined and re.fullmatch(r"-[a-zA-Z]{1,3}[ce]", word))):
             return words[at + 1]
     return ""
 
