@@ -135,14 +135,33 @@ def _top_keys(text: str) -> set[str]:
     return keys
 
 
+_SIGNATURES = (  # how files begin that are no text, or none that is read here
+    (b"SQLite format 3\0", "a SQLite database"),
+    (b"\x89PNG\r\n", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF-", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive: unpack it, and give the files in it"),
+    (b"(\xb5/\xfd", "a Zstandard archive: unpack it first"),
+    (b"\xfd7zXZ\0", "an XZ archive: unpack it first"),
+    (b"BZh", "a bzip2 archive: unpack it first"),
+    (b"\x7fELF", "a program"),
+    (b"PAR1", "a Parquet file"),
+    (b"\xff\xfe", "text in UTF-16: save it as UTF-8"),
+    (b"\xfe\xff", "text in UTF-16: save it as UTF-8"),
+)
+
+
 def _guess(head: bytes, text: str, entries: list[dict[str, Any]]) -> str:
     """One sentence about what it is instead."""
+    known = next((what for start, what in _SIGNATURES if head.startswith(start)), None)
+    if known is not None:
+        return f"It looks like {known}."
     if b"\0" in head[:4096]:
         return "It looks like a binary file."
     keys = _top_keys(text) if text.startswith("{") else set()
     first = entries[0] if entries else {}
     for test, what in (
-        (head[:15] == b"SQLite format 3", "a SQLite database"),
         ({"cells", "nbformat"} <= keys, "a Jupyter notebook"),
         ("providers" in keys and "baseUrl" in text, "Pi's models.json"),
         (
@@ -155,7 +174,7 @@ def _guess(head: bytes, text: str, entries: list[dict[str, Any]]) -> str:
             isinstance(first.get("messages"), list),
             "chat messages (one list a line), which hold no tool results of one run",
         ),
-        (bool(entries), f"JSON lines of type {first.get('type')!r}"),
+        (bool(entries) and "type" in first, f"JSON lines of type {first.get('type')!r}"),
         (text[:1] == "{", f"a JSON object with the members {', '.join(sorted(keys)[:8]) or '(none)'}"),
         (text[:1] == "[", "a JSON list"),
     ):
