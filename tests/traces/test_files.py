@@ -94,6 +94,7 @@ def test_content_decides_not_the_name(tmp_path, name):
         (b"\x89PNG\r\n\x1a\n" + b"\x00" * 50, "a PNG image"),
         (b"PK\x03\x04" + b"\x00" * 50, "a ZIP archive: unpack it"),
         (b"%PDF-1.4\n", "a PDF document"),
+        (b'{"a\x1b[31mb": 1}', r"members 'a\\x1b\[31mb'"),
         ('{"type": "session"}\n'.encode("utf-16"), "text in UTF-16: save it as UTF-8"),
         ('{"é": 1}\n'.encode("latin-1"), "a JSON object with the members"),
         (b"hello there\nyou", "plain text \\('hello there'\\)"),

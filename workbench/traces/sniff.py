@@ -135,6 +135,11 @@ def _top_keys(text: str) -> set[str]:
     return keys
 
 
+def _plain(name: str) -> str:
+    """A name out of the file that a terminal can be shown."""
+    return name[:40] if name[:40].isprintable() else ascii(name[:40])
+
+
 _SIGNATURES = (  # how files begin that are no text, or none that is read here
     (b"SQLite format 3\0", "a SQLite database"),
     (b"\x89PNG\r\n", "a PNG image"),
@@ -175,7 +180,10 @@ def _guess(head: bytes, text: str, entries: list[dict[str, Any]]) -> str:
             "chat messages (one list a line), which hold no tool results of one run",
         ),
         (bool(entries) and "type" in first, f"JSON lines of type {first.get('type')!r}"),
-        (text[:1] == "{", f"a JSON object with the members {', '.join(sorted(keys)[:8]) or '(none)'}"),
+        (
+            text[:1] == "{",
+            f"a JSON object with the members {', '.join(_plain(k) for k in sorted(keys)[:8]) or '(none)'}",
+        ),
         (text[:1] == "[", "a JSON list"),
     ):
         if test:
