@@ -408,6 +408,27 @@ class TestDockerOnly:
             "/app/kept/new",
         }
 
+    @pytest.mark.parametrize("ruin", ["rm -rf /opt /etc /root /logs", "rm -rf --no-preserve-root / 2>/dev/null; true"])
+    def test_deleted_folders_leave_the_graders_system_and_mounts(self, backend, box, ruin):
+        box.exec(ruin)
+        grader = backend.start(box.snapshot(seal=True), trusted_system=True, verifier=True)
+        assert grader.exec(["/opt/verifier/bin/python", "-I", "-c", "import pytest"], cwd="/").ok
+        assert grader.read("/etc/passwd").startswith(b"root:")
+        assert not grader.exec(["ls", "/etc/hostname.kept", "/root/.profile.kept"], cwd="/").ok
+        grader.stop()
+
+    def test_a_path_over_a_file_is_not_there(self, box, tmp_path):
+        box.exec("rm -rf /logs; echo > /logs")
+        with pytest.raises(FileNotFoundError):
+            box.get("/logs/artifacts", tmp_path / "out")
+
+    def test_the_verifiers_python_looks_into_the_working_folder_last(self, start):
+        grader = start(verifier=True)
+        grader.write("/app/json.py", b"print('stolen')")
+        grader.write("/app/pytest.py", b"print('stolen')")
+        for argv in (["-c", "import json; print(json.__file__)"], ["-m", "pytest", "--version"]):
+            assert "stolen" not in grader.exec(["/opt/verifier/bin/python", *argv], cwd="/app").output
+
     @pytest.mark.parametrize(("depth", "name", "carried"), [(1400, "d", True), (1200, "deeper", False)])
     def test_a_tree_deeper_than_the_stack_or_a_path_is_its_makers_doing(self, backend, box, depth, name, carried):
         dig = f"import os\nos.chdir('/app')\nfor _ in range({depth}): os.mkdir('{name}'); os.chdir('{name}')"

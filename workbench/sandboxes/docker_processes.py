@@ -126,13 +126,15 @@ class Killer:
 
         try:
             self._client.api.pause(self._container)
+            frozen = True
         except APIError:  # the kernel may fail to freeze a busy bomb; rounds of killing go on all the same
-            yield
-            return
+            frozen = False
         try:
             yield
         finally:
-            self._client.api.unpause(self._container)
+            # an engine that reported a failure may have frozen it all the same: then this thaws it, else it is refused
+            with contextlib.nullcontext() if frozen else contextlib.suppress(APIError):
+                self._client.api.unpause(self._container)
 
     def _is_ours(self, pid: int) -> bool:
         try:

@@ -184,7 +184,7 @@ class DockerSandbox:
 
     @contextlib.contextmanager
     def _archive(self, path: str) -> Iterator[Any]:
-        from docker.errors import NotFound
+        from docker.errors import APIError, NotFound
 
         if self._stopped:
             raise SandboxError(f"sandbox {self.id} was stopped")
@@ -195,6 +195,10 @@ class DockerSandbox:
                 if "No such container" in str(error.explanation):
                     raise
                 raise FileNotFoundError(f"{path} is not in sandbox {self.id}") from None
+            except APIError as error:
+                if "not a directory" not in str(error.explanation):
+                    raise
+                raise FileNotFoundError(f"{path} is not in sandbox {self.id}: it leads over a file") from None
             try:
                 yield chunks
             except tarfile.TarError as error:

@@ -97,7 +97,7 @@ def restore(client: Any, saved: Saved, sandbox: Any) -> None:
     relevant = {path: kind for path, kind in saved.changes.items() if not is_system(path)}
     try:
         with saved.container() as source:
-            gone = [path for path, kind in relevant.items() if kind == DELETED]
+            gone = [p for path, kind in relevant.items() if kind == DELETED for p in _spared(sandbox, path)]
             roots = _roots(client, source, relevant, {posixpath.dirname(path) for path in saved.changes})
             sandbox.remove_paths([*gone, *_turned(client, sandbox.container, roots)])
             if roots:
@@ -109,6 +109,16 @@ def restore(client: Any, saved: Saved, sandbox: Any) -> None:
         raise SandboxError("the snapshot is gone: its sandbox was stopped") from error
     except APIError as error:
         raise SandboxError(f"the engine could not restore a snapshot: {error}") from error
+
+
+def _spared(sandbox: Any, path: str) -> list[str]:
+    """What to delete for a deleted `path`: itself, or, where system paths (and mounts of ours) lie below it, all but those."""
+    if is_system(path):
+        return []
+    if not any(system.startswith(path.rstrip("/") + "/") for system in SYSTEM_PATHS):
+        return [path]
+    listed = sandbox.exec(["find", path, "-mindepth", "1", "-maxdepth", "1", "-print0"], cwd="/", user="0").stdout
+    return [p for name in listed.split("\0") if name for p in _spared(sandbox, name)]
 
 
 def _roots(client: Any, source: str, changes: dict[str, int], parents: set[str]) -> list[str]:

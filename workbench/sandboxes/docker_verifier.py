@@ -18,6 +18,7 @@ from pathlib import Path
 from workbench.sandboxes import SandboxError, state_dir
 
 TARGET = "/opt/verifier"
+START = Path(__file__).with_name("verifier_start.py")
 PACKAGES = ("pytest", "pytest-json-ctrf")
 # Asked of the pristine image: where its Python is and which one it is.
 PROBE = (
@@ -53,7 +54,7 @@ def layer(python: str, version: str) -> Path:
     """The host folder for an image whose interpreter is `python` (a path inside) of `version` ("3.13")."""
     parts = distributions()
     named = [f"{d.metadata['Name']}=={d.version}" for d in parts]
-    key = hashlib.sha256("\n".join([python, version, *sorted(named)]).encode()).hexdigest()[:20]
+    key = hashlib.sha256("\n".join([python, version, START.read_text(), *sorted(named)]).encode()).hexdigest()[:20]
     folder = state_dir() / "docker" / "verifier" / key
     if folder.is_dir():
         return folder
@@ -86,4 +87,6 @@ def _fill(made: Path, parts: list[metadata.Distribution], python: str, version: 
             target = site.joinpath(*file.parts)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(part.locate_file(file), target)
+    shutil.copyfile(START, site / "workbench_verifier_start.py")
+    (site / "zzz_start.pth").write_text("import workbench_verifier_start\n")
     made.chmod(0o755)
