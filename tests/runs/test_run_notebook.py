@@ -212,3 +212,10 @@ def test_notebooks_are_found_by_name_and_number(tmp_path, monkeypatch):
     assert resolve_notebook("elsewhere/40_flywheel.ipynb") == tmp_path / "40_flywheel.ipynb"
     with pytest.raises(NotebookError, match="did you mean 40_flywheel"):
         resolve_notebook("flywheel")
+
+
+def test_an_unknown_profile_is_wrong_usage_before_anything_starts(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBENCH_RESULTS", str(tmp_path))
+    with pytest.raises(ParameterError, match=r"no profile 'micr': .*did you mean 'micro'"):
+        run_notebook("00_check_machine", {"profile": "micr"})
+    assert not list(tmp_path.rglob("params.json"))

@@ -129,7 +129,7 @@ VERIFIERS = {
     "crash": ("exit 3", "verifier-crash"),
     "killed": ("kill -9 $$", "verifier-crash"),
     "no tests": ("echo 'no tests ran in 0.01s'; exit 5", "no-tests"),
-    "network": ("echo 'Could not resolve host: pypi.org'; exit 1", "verifier-needs-network"),
+    "network": ("echo 'Could not resolve host: packages.example.org'; exit 1", "verifier-needs-network"),
     "child": (f"echo 1 > {R}; setsid sleep 100 >/dev/null 2>&1 &", "verifier-left-process"),
     "hangs": (f"echo 1 > {R}; trap '' TERM; while :; do sleep 1; done", "verifier-timeout"),
     "empty report": (f'echo 1 > {R}; echo \'{{"results": {{"tests": []}}}}\' > /logs/verifier/ctrf.json', "no-tests"),

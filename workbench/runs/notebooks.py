@@ -19,8 +19,8 @@ from typing import Any
 from workbench import paths
 from workbench.runs.folder import RUN_ENV, Run, find_run, new_run, open_run
 from workbench.runs.journal import FileLock
-from workbench.runs.parameters import check_parameters, read_parameters
-from workbench.runs.profiles import PROFILE_ENV
+from workbench.runs.parameters import Parameter, ParameterError, check_parameters, read_parameters
+from workbench.runs.profiles import PROFILE_ENV, profile_names
 from workbench.runs.progress import PROGRESS_ENV, Follower
 
 
@@ -60,10 +60,20 @@ def run_notebook(
     given = check_parameters(known, parameters or {}, path.stem)
     if "profile" in known and "profile" not in given and os.environ.get(PROFILE_ENV):
         given["profile"] = os.environ[PROFILE_ENV]
+    _check_profile(known, given)
     run = new_run(path.stem, {name: p.default for name, p in known.items()} | given)
     if started:
         started(run)
     return execute(run, path, show)
+
+
+def _check_profile(known: Mapping[str, Parameter], given: Mapping[str, Any]) -> None:
+    """An unknown profile is a wrong parameter, and not a cell that fails half a minute later."""
+    name = given.get("profile", known["profile"].default) if "profile" in known else None
+    if name and name not in profile_names():
+        match = difflib.get_close_matches(str(name), profile_names(), 1)
+        hint = f"; did you mean {match[0]!r}?" if match else ""
+        raise ParameterError(f"no profile {name!r}: there are {', '.join(profile_names())}{hint}")
 
 
 def resume_run(

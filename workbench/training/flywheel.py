@@ -130,7 +130,8 @@ class Flywheel:
             proposal: Proposal = self.proposer.propose(
                 assignment, target, seed=self.settings.seed * 10_000 + number, feedback=feedback
             )
-            return proposal.to_row()
+            task = loaded(target) if proposal.path else None
+            return {**proposal.to_row(), "digest": task.digest if task else ""}
 
         return self.run.once("proposal", key, ask)
 
