@@ -86,6 +86,13 @@ def test_an_empty_folder_is_named(tmp_path):
         labelled.trace_files(tmp_path)
 
 
+def test_a_folder_that_is_not_there_is_named(made, tmp_path):
+    with pytest.raises(ValueError, match="nowhere is no folder: give a folder of traces"):
+        labelled.load_labelled(tmp_path / "nowhere", made[1])
+    with pytest.raises(ValueError, match="nowhere does not exist: give a journal of labels"):
+        labelled.load_labelled(made[0], tmp_path / "nowhere")
+
+
 def test_a_table_without_its_columns_is_named(made):
     folder, labels = made
     (folder.parent / "moments.csv").write_text("episode,step\none,1\n")

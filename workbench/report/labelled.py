@@ -67,6 +67,8 @@ class Labelled:
 def load_labelled(traces: Path | str, labels: Path | str, on_file: Callable[[], Any] | None = None) -> Labelled:
     """traces: a folder of traces of any known format. labels: a journal, or a folder of journals. on_file: progress.
     Raises ValueError, TraceError or LabelError, each with the file."""
+    if not Path(labels).exists():
+        raise ValueError(f"{labels} does not exist: give a journal of labels, or a folder of journals")
     files, said = trace_files(traces), read_labels(Path(labels))
     beside = Path(traces).resolve().parent
     return Labelled(
@@ -81,6 +83,8 @@ def load_labelled(traces: Path | str, labels: Path | str, on_file: Callable[[], 
 def trace_files(folder: Path | str) -> dict[str, Path]:
     """{name: file} of the traces in a folder, sorted. ValueError when there is none."""
     folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder: give a folder of traces")
     files = {p.name.split(".")[0]: p for p in sorted(folder.iterdir()) if p.name.endswith(_SUFFIXES)}
     if not files:
         raise ValueError(f"{folder}: no traces ({', '.join(_SUFFIXES)})")
