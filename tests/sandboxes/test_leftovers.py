@@ -29,6 +29,13 @@ box.exec("mkdir -p /app/locked/in; chmod 000 /app/locked; sleep 1000 & setsid sh
 print(backend.host.name, flush=True)
 END
 """
+# Whoever runs the tests may ignore these signals (nohup, a shell's background job), and children inherit that.
+DEFAULT_SIGNALS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+"""
 ENDINGS = {
     "waits": "box.exec('sleep 1002')",
     "returns": "",
@@ -55,7 +62,7 @@ def environment(backend, tmp_path_factory):
 @contextlib.contextmanager
 def host(environment: Path, ending: str):
     """A host process of its own; (process, its name)."""
-    code = HOST.replace("END", ENDINGS[ending])
+    code = DEFAULT_SIGNALS + HOST.replace("END", ENDINGS[ending])
     process = subprocess.Popen(
         [sys.executable, "-c", code, environment], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
