@@ -8,8 +8,7 @@ import pytest
 
 from workbench.proposer.program import draw, write_task
 from workbench.tasks import load_task
-from workbench.training.flywheel import near_check
-from workbench.training.pool import PoolEntry, nearness, review
+from workbench.training.pool import PoolEntry, near_check, nearness, review
 
 ENTRY = PoolEntry(
     "r1-a000", "run", 0.0, 1, "t", "p", "d", "parent", "harder", "active", rewards=(0.0, 1.0), proposer_reward=1.0

@@ -26,7 +26,7 @@ from workbench.runs.folder import Run
 from workbench.runs.progress import progress, say
 from workbench.sandboxes import Backend
 from workbench.tasks import Task, TaskError, load_task
-from workbench.training.pool import PoolEntry, entry_for, review
+from workbench.training.pool import PoolEntry, entry_for, near_check, review
 from workbench.trials import Trial
 from workbench.trials.run import run_trial
 
@@ -100,12 +100,12 @@ class Flywheel:
         rows = [self.run.once("assignment", a.id, a.to_row) for a in made]
         return [assignment_from_row(row) for row in rows]
 
-    def answer(self, assignment: Assignment, pool: Sequence[tuple[str, Task]]) -> PoolEntry:
-        """One assignment from proposal to standing in the pool, revisions included; recorded once."""
-        row = self.run.once("pool", assignment.id, lambda: self._answer(assignment, pool).to_row())
+    def answer(self, assignment: Assignment) -> PoolEntry:
+        """One assignment from proposal to verdict, revisions included; recorded once."""
+        row = self.run.once("pool", assignment.id, lambda: self._answer(assignment).to_row())
         return entry_from_row(row)
 
-    def _answer(self, assignment: Assignment, pool: Sequence[tuple[str, Task]]) -> PoolEntry:
+    def _answer(self, assignment: Assignment) -> PoolEntry:
         feedback = ""
         for revision in range(self.settings.revisions + 1):
             key = assignment.id if not revision else f"{assignment.id}-rev{revision}"
@@ -119,9 +119,13 @@ class Flywheel:
             if admission.admitted or admission.infra:
                 break
             feedback = "\n".join(f"[{r.stage}] {r.kind}: {r.message}" for r in admission.reasons)
-        task = loaded(target)
-        return entry_for(admission, task, path=str(target), parent=assignment.parent, direction=assignment.direction,
-                         round=assignment.round, pool=pool, too_near=self.settings.too_near)  # fmt: skip
+        return entry_for(
+            admission,
+            path=str(target),
+            parent=assignment.parent,
+            direction=assignment.direction,
+            round=assignment.round,
+        )
 
     def _propose(self, assignment: Assignment, key: str, target: Path, feedback: str) -> dict[str, Any]:
         number = int(assignment.id.rsplit("a", 1)[1])
@@ -207,7 +211,7 @@ def answer_all(
     done is called after each answer."""
 
     def answer(assignment: Assignment) -> PoolEntry:
-        entry = wheel.answer(assignment, ())
+        entry = wheel.answer(assignment)
         done()
         return entry
 
@@ -221,20 +225,6 @@ def answer_all(
             pool.append((entry.id, task))
         wheel.run.once("standing", settled[-1].id, settled[-1].to_row)
     return settled
-
-
-def near_check(entry: PoolEntry, task: Task | None, pool: Sequence[tuple[str, Task]], too_near: float) -> PoolEntry:
-    """The entry, rejected when it is too near to an environment that is already in the pool."""
-    from workbench.training.pool import nearness
-
-    if task is None:
-        return entry
-    near, name = nearness(task, pool)
-    if near < too_near:
-        return entry
-    return replace(
-        entry, status="rejected", reasons=("too-near",), message=f"similarity {near:.2f} to {name} (limit {too_near})"
-    )
 
 
 def no_files(assignment: Assignment, run_id: str, message: str) -> Admission:

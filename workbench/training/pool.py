@@ -72,21 +72,28 @@ def shape(task: Task) -> str:
 
 
 def entry_for(
-    admission: Admission, task: Task | None, *, path: str, parent: str, direction: str, round: int,
-    pool: Sequence[tuple[str, Task]] = (), too_near: float = 0.98,
+    admission: Admission, *, path: str, parent: str, direction: str, round: int,
 ) -> PoolEntry:  # fmt: skip
-    """The standing of a new environment: active when admitted and not nearer than `too_near` to one of the pool."""
+    """The standing of a new environment by its verdict alone; `near_check` comes after."""
     kinds, message = tuple(r.kind for r in admission.reasons), "; ".join(r.message for r in admission.reasons)
     status: Status = "active" if admission.admitted else "rejected"
-    if status == "active" and task is not None:
-        near, name = nearness(task, pool)
-        if near >= too_near:
-            status, kinds, message = "rejected", ("too-near",), f"similarity {near:.2f} to {name} (limit {too_near})"
     rewards = admission.rewards.get("solver", [])
     return PoolEntry(
         admission.id, admission.run_id, time.time(), round, admission.task, path, admission.digest, parent, direction, status,
         kinds, message, tuple(rewards), admission.reward,
     )  # fmt: skip
+
+
+def near_check(entry: PoolEntry, task: Task | None, pool: Sequence[tuple[str, Task]], too_near: float) -> PoolEntry:
+    """The entry, rejected when it is too near to an environment that is already in the pool."""
+    if task is None:
+        return entry
+    near, name = nearness(task, pool)
+    if near < too_near:
+        return entry
+    return replace(
+        entry, status="rejected", reasons=("too-near",), message=f"similarity {near:.2f} to {name} (limit {too_near})"
+    )
 
 
 def review(
