@@ -15,10 +15,10 @@ from workbench.proposer import get_proposer
 from workbench.proposer.program import seed_tasks
 from workbench.report import rounds
 from workbench.runs.folder import new_run, open_run
-from workbench.sandboxes import get_backend
+from workbench.sandboxes import SandboxError, get_backend
 from workbench.tasks import load_task
 from workbench.training import setup
-from workbench.training.flywheel import Flywheel, Settings, play_round
+from workbench.training.flywheel import Flywheel, Settings, answer_all, play_round
 
 
 def solver_of(share: float):
@@ -134,3 +134,29 @@ def test_a_solver_that_cannot_act_is_an_infrastructure_failure_and_no_reward(tmp
 def test_a_folder_without_parents_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"nowhere holds no task"):
         setup.parents(None, {"parents": str(tmp_path / "nowhere")})
+
+
+class Broken:
+    """A back end that can no longer start anything."""
+
+    def __init__(self, backend):
+        self.backend = backend
+
+    def __getattr__(self, name):
+        return getattr(self.backend, name)
+
+    def start(self, *args, **options):
+        raise SandboxError("the disk is full")
+
+
+def test_an_environment_without_a_verdict_is_tried_again_on_resuming(tmp_path, backend):
+    run = new_run("40_flywheel", {}, results=tmp_path).begin()
+    good = wheel(run, backend, get_proposer("program"))
+    before = good.measure(parents(run), 1, "parents")
+    assignments = good.assign(parents(run), before, 1)
+    entries = answer_all(wheel(run, Broken(backend), get_proposer("program")), assignments, [])
+    assert all(e.status == "rejected" and "infra" in e.reasons and e.proposer_reward is None for e in entries)
+    again = answer_all(good, assignments, [])
+    assert not any("infra" in e.reasons for e in again)
+    assert list(rounds.pool_table(run)["status"]) == [e.status for e in again]
+    run.close()

@@ -101,9 +101,14 @@ class Flywheel:
         return [assignment_from_row(row) for row in rows]
 
     def answer(self, assignment: Assignment) -> PoolEntry:
-        """One assignment from proposal to verdict, revisions included; recorded once."""
-        row = self.run.once("pool", assignment.id, lambda: self._answer(assignment).to_row())
-        return entry_from_row(row)
+        """One assignment from proposal to verdict, revisions included; a verdict is recorded once. Where infrastructure failed
+        there is none: the entry says so, and a resumed run tries again."""
+        if (row := self.run.get("pool", assignment.id)) is not None:
+            return entry_from_row(row)
+        entry = self._answer(assignment)
+        if "infra" not in entry.reasons:
+            self.run.record("pool", entry.to_row(), id=assignment.id)
+        return entry
 
     def _answer(self, assignment: Assignment) -> PoolEntry:
         feedback = ""
@@ -223,7 +228,9 @@ def answer_all(
         settled.append(near_check(entry, task, pool, wheel.settings.too_near))
         if settled[-1].status == "active" and task is not None:
             pool.append((entry.id, task))
-        wheel.run.once("standing", settled[-1].id, settled[-1].to_row)
+        before = wheel.run.get("standing", settled[-1].id)
+        if before is None or "infra" in before["reasons"]:
+            wheel.run.record("standing", settled[-1].to_row())
     return settled
 
 
