@@ -8,6 +8,7 @@ revision loop is left to the proposer that asks for it (`revisions`, at most two
 from __future__ import annotations
 
 import math
+import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from workbench.admission import Admission
+from workbench.admission import Admission, Reason
 from workbench.admission.admit import admit
 from workbench.admission.calibration import Calibration
 from workbench.agents import Agent, Budget
@@ -236,10 +237,6 @@ def answer_all(
 
 def no_files(assignment: Assignment, run_id: str, message: str) -> Admission:
     """The verdict on an answer without task files: validation fails at its first stage (r_P = -1)."""
-    import time
-
-    from workbench.admission import Reason
-
     return Admission(
         id=assignment.id, run_id=run_id, time=time.time(), task=assignment.id, digest="", stage="files", valid_paper=False,
         validated=False, admitted=False, reasons=(Reason("no-files", message, "files"),), reward=-1.0,

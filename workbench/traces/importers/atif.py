@@ -5,7 +5,6 @@ Sub-agents' trajectories are side branches. A step that is marked as copied cont
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,9 +128,3 @@ def _usage(metrics: dict[str, Any]) -> Usage:
         usd=float(cost) if isinstance(cost, int | float) else None,
         extra={k: v for k, v in metrics.items() if k not in known and v is not None},
     )
-
-
-def schema_version_of(text: str) -> str | None:
-    """The version that a text names, also one that cannot be read."""
-    found = re.search(r'"schema_version"\s*:\s*"(ATIF-v[^"]{1,20})"', text)
-    return found[1] if found else None
