@@ -1,0 +1,1 @@
+"""The generators, one folder each; `workbench worlds list` shows them."""
