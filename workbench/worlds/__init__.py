@@ -9,8 +9,8 @@ A generator is a folder `generators/<name>/` of six modules, all pure, seeded, w
                   recover(tree) -> World; plan(world, draw) -> tuple[Defect, ...]; truth(world, defects) -> dict; prompt(world, defects) -> Prompt
 `reference.py`    solve(tree) -> Iterator[(stage, Tree)]: the outputs after every stage of the workflow, the last one complete
 `alternative.py`  solve(tree) -> Tree: the same outputs by another road
-`verify.py`       COMPONENTS; verify(truth, tree) -> {component: score in [0, 1]}
-`progress.py`     NODES; score(truth, tree) -> {node: score in [0, 1]}
+`verify.py`       COMPONENTS = {component: whole weight}; verify(truth, tree) -> {component: score in [0, 1]}
+`progress.py`     NODES = ((node, whole weight, (prerequisite, ...)), ...); score(truth, tree) -> {node: score in [0, 1]}
 `hidden.py`       causes(tree) -> {component: Tree}; rewrites(tree) -> {name: Tree}; stale(world, defects) -> {name: Tree}
 
 Roles: world and hidden run on the host only. reference and alternative see what an agent sees. verify and progress see the
