@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from workbench.worlds import TIERS, Defect, Environment, Spec, Stage, Tier, Tree, Workflow, WorldError
+from workbench.worlds import Defect, Environment, Spec, Stage, Tier, Tree, Workflow, WorldError
 from workbench.worlds.catalog import Generator, get
 from workbench.worlds.corruption import apply_all, invert_all
 from workbench.worlds.draw import Draw
