@@ -126,3 +126,16 @@ def test_a_sampled_token_needs_a_log_probability_and_something_before_it():
     ]:
         with pytest.raises(ValueError, match=said):
             rollout("a", segments=(type(good)(**{**good.__dict__, **change}),))
+
+
+def test_a_group_with_one_token_that_is_too_old_leaves_whole():
+    old = rollout("a", reward=1.0, segments=(segment(1, version=3), segment(1, first=1, version=7)))
+    group = [old, rollout("b", reward=0.0, segments=(segment(1, version=7),))]
+    assert select_groups(group, version=8, max_staleness=5).kept
+    assert select_groups(group, version=8, max_staleness=4).dropped == {"g": "stale"}
+
+
+def test_what_must_vary_can_differ_by_role():
+    group = [rollout("a", reward=0.0, progress=(0.1,)), rollout("b", reward=0.0, progress=(0.3,))]
+    assert not select_groups(group).kept
+    assert select_groups(group, value={"solver": lambda r: r.progress[-1]}).kept

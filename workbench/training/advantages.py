@@ -41,7 +41,7 @@ def wasted_fraction(p: float, size: int) -> float:
 @dataclass(frozen=True)
 class Selection:
     """Groups sorted by whether they train. kept: group → its rollouts that count. dropped: group → "too-few" (after
-    infrastructure failures left) or "no-variation". excluded: ids of rollouts that left their group."""
+    infrastructure failures left), "no-variation" or "stale". excluded: ids of rollouts that left their group."""
 
     kept: dict[str, list[Rollout]] = field(default_factory=dict)
     dropped: dict[str, str] = field(default_factory=dict)
@@ -59,21 +59,30 @@ def plain_return(rollout: Rollout) -> float:
 
 
 def select_groups(
-    rollouts: Sequence[Rollout], minimum: int = 2, value: Callable[[Rollout], float] = plain_return
+    rollouts: Sequence[Rollout],
+    minimum: int = 2,
+    value: Callable[[Rollout], float] | Mapping[str, Callable[[Rollout], float]] = plain_return,
+    *,
+    version: int = 0,
+    max_staleness: int | None = None,
 ) -> Selection:
     """Sort complete groups into those that train and those that do not.
 
-    minimum: rollouts that must count, at least 2. value: what must vary; R of pprs.py for shaped rewards.
-    Raises ValueError when a group mixes roles: its mean would mix two rewards.
+    minimum: rollouts that must count, at least 2. value: what must vary, for all or by role (pprs.group_value for shaped
+    rewards). max_staleness: updates between a token's policy and `version` beyond which its *whole group* is dropped:
+    to drop the old rollout alone would take the long ones out of the mean. Raises ValueError when a group mixes roles.
     """
     if minimum < 2:
         raise ValueError(f"a group needs at least 2 rollouts to have a baseline, not minimum={minimum}")
     chosen = Selection(excluded=tuple(r.id for r in rollouts if not r.counts))
     for name, members in by_group(rollouts).items():
         counted = [r for r in members if r.counts]
+        measure = value if callable(value) else value.get(members[0].role, plain_return)
         if len(counted) < minimum:
             chosen.dropped[name] = "too-few"
-        elif not varies(value(r) for r in counted):
+        elif max_staleness is not None and max(r.staleness(version) for r in counted) > max_staleness:
+            chosen.dropped[name] = "stale"
+        elif not varies(measure(r) for r in counted):
             chosen.dropped[name] = "no-variation"
         else:
             chosen.kept[name] = counted
