@@ -127,36 +127,31 @@ def test_stop_condition_of_the_caller(engine):
     assert (len(request.ids), request.finish) == (3, "stop")
 
 
-def slow(model, seconds=0.02):
-    """A hook that makes each forward pass take a while."""
-    return model.register_forward_pre_hook(lambda *_: time.sleep(seconds))
+def slow(engine, monkeypatch, seconds=0.02):
+    """Makes each forward pass take a while."""
+    forward = engine._forward
+    monkeypatch.setattr(engine, "_forward", lambda *a: time.sleep(seconds) or forward(*a))
 
 
-def test_a_deadline_ends_with_what_there_is(model, engine):
-    hook = slow(model)
-    try:
-        request = engine.submit([3, 4], Sampling(1000, 1.0, seed=1, seconds=0.2)).result()
-    finally:
-        hook.remove()
+def test_a_deadline_ends_with_what_there_is(engine, monkeypatch):
+    slow(engine, monkeypatch)
+    request = engine.submit([3, 4], Sampling(1000, 1.0, seed=1, seconds=0.2)).result()
     assert request.finish == "length"
     assert 1 <= len(request.ids) < 1000
 
 
-def test_a_cancelled_request_leaves_and_others_go_on(model, engine):
-    hook = slow(model)
-    try:
-        kept, dropped = engine.submit([5], Sampling(10, 0)), engine.submit([3, 4], Sampling(2000, 1.0, seed=1))
-        dropped.cancel()
-        with pytest.raises(ModelError, match="cancelled"):
-            dropped.result()
-    finally:
-        hook.remove()
+def test_a_cancelled_request_leaves_and_others_go_on(engine, monkeypatch):
+    slow(engine, monkeypatch)
+    kept, dropped = engine.submit([5], Sampling(10, 0)), engine.submit([3, 4], Sampling(2000, 1.0, seed=1))
+    dropped.cancel()
+    with pytest.raises(ModelError, match="cancelled"):
+        dropped.result()
     assert kept.result().ids
 
 
-def test_close_ends_waiting_and_running_requests(model):
+def test_close_ends_waiting_and_running_requests(model, monkeypatch):
     engine = Engine(model, [], max_batch=1)
-    hook = slow(model)
+    slow(engine, monkeypatch)
     requests = [engine.submit([i], Sampling(3000, 1.0)) for i in range(3)]
     waiting = threading.Thread(target=engine.close)
     waiting.start()
@@ -164,22 +159,21 @@ def test_close_ends_waiting_and_running_requests(model):
         with pytest.raises(ModelError, match="closed"):
             request.result()
     waiting.join()
-    hook.remove()
     engine.close()  # twice is fine
     with pytest.raises(ModelError, match="closed"):
         engine.submit([1], GREEDY)
 
 
-def test_a_failure_inside_the_model_reaches_every_caller_and_the_engine_lives(model, engine):
+def test_a_failure_inside_the_model_reaches_every_caller_and_the_engine_lives(monkeypatch, engine):
     def fail(*_):
         raise RuntimeError("out of memory, say")
 
-    hook = model.register_forward_pre_hook(fail)
+    monkeypatch.setattr(engine, "_forward", fail)
     requests = [engine.submit([i], GREEDY) for i in range(6)]
     for request in requests:
         with pytest.raises(ModelError, match="out of memory"):
             request.result()
-    hook.remove()
+    monkeypatch.undo()
     assert engine.submit([1], GREEDY).result().ids
 
 

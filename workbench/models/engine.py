@@ -13,60 +13,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import torch
 
 from workbench.models import ContextFull, ModelError, Sampling
+from workbench.models.engine_llama import LlamaDecoder, supports
+from workbench.models.engine_request import Request, Slot, check_attention, common
 from workbench.models.kvcache import SlotCache
 from workbench.models.sampler import draw
-
-
-@dataclass
-class Request:
-    """One prompt on its way to an answer. `ids`, `logprobs`: sampled so far. finish: "stop", "length", or "error"
-    when it was cancelled. Ends are seen through `result`, which waits."""
-
-    prompt: list[int]
-    sampling: Sampling
-    stopped: Callable[[list[int]], bool]
-    deadline: float
-    max_tokens: int
-    rng: random.Random
-    ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    finish: str = ""
-    error: ModelError | None = None
-    cancelled: bool = False
-    done: threading.Event = field(default_factory=threading.Event)
-
-    def cancel(self) -> None:
-        """Leave the batch at its next step."""
-        self.cancelled = True
-
-    def result(self) -> Request:
-        """Wait for the end. A caller that is interrupted while waiting cancels the request. Raises ModelError."""
-        try:
-            self.done.wait()
-        except BaseException:
-            self.cancel()
-            raise
-        if self.error is not None:
-            raise self.error
-        return self
-
-    def end(self, finish: str, error: ModelError | None = None) -> None:
-        self.finish, self.error = finish, error
-        self.done.set()
-
-
-@dataclass
-class _Slot:
-    """A row of the cache: the ids whose keys and values it holds, and who uses it now."""
-
-    ids: list[int] = field(default_factory=list)
-    used: float = 0.0
-    request: Request | None = None
 
 
 class Engine:
@@ -81,15 +35,18 @@ class Engine:
     """
 
     def __init__(self, model: torch.nn.Module, end_ids: Sequence[int], *, max_batch: int = 16, max_context: int = 8192):
-        _check_attention(model)
+        check_attention(model)
         self.model, self.end_ids = model, frozenset(end_ids)
         self.max_batch, self.max_context = max_batch, max_context
         parameters = inspect.signature(model.forward).parameters
         self._cache_name = "cache" if "cache" in parameters else "past_key_values"  # renamed in transformers 5
+        self._llama = LlamaDecoder(model, max_context) if supports(model) else None
         self._wake = threading.Condition()
         self._queue: deque[Request] = deque()
         self._closed = False
         self._flush = False
+        self._paused = self._busy = False
+        self.version = 0  # of the weights; counted by `update`
         self.steps = self.tokens = self.prefilled = self.reused = 0  # counters, for benchmarks
         self._reset()
         self._thread = threading.Thread(target=self._work, name="workbench-engine", daemon=True)
@@ -123,20 +80,58 @@ class Engine:
             if self._closed:
                 raise ModelError("the engine is closed: open the model again")
             self._queue.append(request)
-            self._wake.notify()
+            self._wake.notify_all()
         return request
 
     def flush(self) -> None:
         """Forget every kept prefix (after the weights changed). Running requests finish first."""
         with self._wake:
             self._flush = True
-            self._wake.notify()
+            self._wake.notify_all()
+
+    def pause(self) -> None:
+        """Decode nothing more until `resume`. Returns when the running step is over; requests wait where they are."""
+        with self._wake:
+            self._paused = True
+            self._wake.wait_for(lambda: not self._busy)
+
+    def resume(self) -> None:
+        with self._wake:
+            self._paused = False
+            self._wake.notify_all()
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def update(self, change: Callable[[], None], version: int | None = None) -> int:
+        """Call `change`, which may write the model's parameters, between two steps; forget every kept prefix. Running
+        requests stay: they read their prompt and what they have sampled again, with the new weights, and go on.
+        version: of the new weights, one more than before when None. Returns it. When `change` raises, nothing is
+        counted, but what it wrote is forgotten with the prefixes all the same."""
+        paused = self._paused
+        self.pause()
+        try:
+            change()
+            self.version = self.version + 1 if version is None else version
+        finally:
+            with self._wake:
+                running = [s.request for s in self._slots if s.request]
+                self._queue.extendleft(reversed(running))
+                self._reset()
+            if not paused:
+                self.resume()
+        return self.version
 
     def close(self) -> None:
         """End every request with ModelError and stop the thread. May be called twice."""
         with self._wake:
             self._closed = True
-            self._wake.notify()
+            self._wake.notify_all()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -144,7 +139,7 @@ class Engine:
 
     def _reset(self) -> None:
         self._cache = SlotCache(self.max_batch, self.max_context)
-        self._slots = [_Slot() for _ in range(self.max_batch)]
+        self._slots = [Slot() for _ in range(self.max_batch)]
         self._running = 0  # slots [0, running) are in use: a batch is a plain slice of the cache
 
     def _work(self) -> None:
@@ -164,7 +159,9 @@ class Engine:
     def _wait(self) -> list[Request] | None:
         """Requests that fit now; None when closed."""
         with self._wake:
-            while not (self._queue or self._running or self._closed or self._flush):
+            self._busy = False
+            self._wake.notify_all()
+            while not self._closed and (self._paused or not (self._queue or self._running or self._flush)):
                 self._wake.wait()
             if self._closed:
                 self._fail("the engine was closed before the answer ended", list(self._queue))
@@ -173,6 +170,7 @@ class Engine:
             if self._flush and not self._running:
                 self._reset()
                 self._flush = False
+            self._busy = True
             free = 0 if self._flush else self.max_batch - self._running
             return [self._queue.popleft() for _ in range(min(free, len(self._queue)))]
 
@@ -186,18 +184,21 @@ class Engine:
     def _join(self, request: Request) -> None:
         if self._ended_early(request):
             return
-        row, kept = self._place(request.prompt)
-        self.prefilled, self.reused = self.prefilled + len(request.prompt) - kept, self.reused + kept
+        known = request.prompt + request.ids  # some are sampled already when the weights changed in the middle
+        row, kept = self._place(known)
+        self.prefilled, self.reused = self.prefilled + len(known) - kept, self.reused + kept
+        if not request.ids:
+            request.reused = kept
         slot = self._slots[row]
         slot.request = request
         self._running += 1
-        logits = self._forward(row, [request.prompt[kept:]], [kept])
-        slot.ids = list(request.prompt)
+        logits = self._forward(row, [known[kept:]], [kept])
+        slot.ids = known
         self._accept([row], logits)
 
     def _place(self, prompt: list[int]) -> tuple[int, int]:
         """The row for a new request (the first idle one, after moving) and how many of its tokens are there already."""
-        shared = [_common(slot.ids, prompt) for slot in self._slots]
+        shared = [common(slot.ids, prompt) for slot in self._slots]
         source = max(range(self.max_batch), key=lambda i: (shared[i], -i))
         idle = range(self._running, self.max_batch)
         kept = min(shared[source], len(prompt) - 1)  # the last token is always read: its logits are needed
@@ -230,6 +231,8 @@ class Engine:
         device = self.model.device
         ids = torch.tensor(tokens, device=device)
         positions = torch.tensor(starts, device=device)[:, None] + torch.arange(ids.shape[1], device=device)
+        if self._llama is not None:
+            return self._llama(ids, positions, self._cache, first)
         mask = self._cache.aim(first, positions)
         extra = {self._cache_name: self._cache}
         out = self.model(
@@ -243,6 +246,7 @@ class Engine:
         for request, (token, logprob) in zip(requests, drawn, strict=True):
             request.ids.append(token)
             request.logprobs.append(logprob)
+            request.versions.append(self.version)
         self.tokens += len(rows)
         for row in reversed(rows):  # from the end: leaving moves the last running row into the gap
             if self._over(self._slots[row].request):
@@ -266,21 +270,3 @@ class Engine:
         self._slots[row].request, self._slots[row].used = None, time.monotonic()
         self._running -= 1
         self._exchange(row, self._running)
-
-
-def _common(a: list[int], b: list[int]) -> int:
-    """Length of the longest common prefix."""
-    n = min(len(a), len(b))
-    if a[:n] == b[:n]:  # the usual case, at C speed
-        return n
-    return next(i for i in range(n) if a[i] != b[i])
-
-
-def _check_attention(model: torch.nn.Module) -> None:
-    config = model.config.get_text_config()
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    if kinds != {"full_attention"}:
-        raise ModelError(
-            f"the built-in engine decodes full attention only, and this {config.model_type} model has {sorted(kinds)}: "
-            "serve it with vLLM and name it litellm:openai/NAME with api_base"
-        )

@@ -49,7 +49,7 @@ class TransformersModel:
             )
         config = model.config.get_text_config()
         context = min(max_context or 8192, getattr(config, "max_position_embeddings", None) or 8192)
-        self.engine = Engine(model, _end_ids(model, tokenizer), max_batch=max_batch, max_context=context)
+        self.engine = Engine(model, end_ids_of(model, tokenizer), max_batch=max_batch, max_context=context)
         self._special = [t for t in tokenizer.all_special_tokens if len(t) > 1]
         self._known: OrderedDict[tuple, list[int]] = OrderedDict()  # messages → ids through the last answer
         self._lock = threading.Lock()  # fast tokenizers must not be entered by two threads at once
@@ -199,10 +199,11 @@ def _best_dtype(device: str) -> str:
     return "bfloat16" if "avx512_bf16" in flags or "amx_bf16" in flags else "float32"
 
 
-def _end_ids(model: torch.nn.Module, tokenizer: object) -> set[int]:
+def end_ids_of(model: torch.nn.Module, tokenizer: object | None) -> set[int]:
+    """Ids that end an answer: the model's own, and the tokenizer's end token."""
     ends = getattr(model.generation_config, "eos_token_id", None)
     ends = set(ends) if isinstance(ends, list | tuple) else {ends}
-    return (ends | {tokenizer.eos_token_id}) - {None}
+    return (ends | {getattr(tokenizer, "eos_token_id", None)}) - {None}
 
 
 def _key(messages: Sequence[Message]) -> tuple:
