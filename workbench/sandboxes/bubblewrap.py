@@ -41,10 +41,12 @@ _ONE_USER = "every file and process inside has one owner; chown and setuid repor
 class Bubblewrap:
     name = "bubblewrap"
 
-    def __init__(self, *, idle_slots: int = 8, private_addresses: bool = False):
+    def __init__(
+        self, *, idle_slots: int = 8, private_addresses: bool = False, build_network: Network = Network("public")
+    ):
         """idle_slots: how many are kept for the next sandboxes. private_addresses: may `public` and `allowlist`
-        networks lead to this machine and to private networks."""
-        self.private_addresses = private_addresses
+        networks lead to this machine and to private networks. build_network: what RUN steps of a build reach."""
+        self.private_addresses, self.build_network = private_addresses, build_network
         self.host = Host.open(state_dir())
         self.store = Store(self.host)
         self.hierarchy = self.host.hierarchy

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.sandboxes import BuildError, Image, Limits, Network, SandboxError, base_layer, dockerfile, files
+from workbench.sandboxes import BuildError, Image, Limits, SandboxError, base_layer, dockerfile, files
 from workbench.sandboxes.context import Context
 from workbench.sandboxes.dockerfile import Step
 from workbench.sandboxes.sandbox import BubblewrapSandbox, Stack
@@ -178,8 +178,8 @@ class _Build:
         if time.monotonic() > self.deadline:
             raise step.fault("the build's time is over before this step")
         below = Image(self.backend.name, self.key, handle=Stack(tuple(self.layers)))
-        network = Network(
-            "public"
+        network = (
+            self.backend.build_network
         )  # through the proxy, which also leads to a mirror in the house, never to this machine
         with self.backend.start(below, limits=_LIMITS, network=network, label="build", reach="network") as box:
             change(box)

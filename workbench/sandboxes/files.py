@@ -84,11 +84,11 @@ def get(slot: Slot, source: str, target: Path, max_bytes: int) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         _fetch(slot, source, target, listing["mode"], max_bytes)
         return
-    if sum(size for _, is_folder, _, size in listing["entries"] if not is_folder) > max_bytes:
+    if sum(size for _, is_folder, _, size, _ in listing["entries"] if not is_folder) > max_bytes:
         raise ValueError(f"{source} holds more than {max_bytes} bytes")
     target.mkdir(parents=True, exist_ok=True)
     left = max_bytes
-    for name, is_folder, mode, _ in listing["entries"]:
+    for name, is_folder, mode, *_ in listing["entries"]:
         path = _safe(target, name)
         if is_folder:
             path.mkdir(exist_ok=True, parents=True)
@@ -98,6 +98,39 @@ def get(slot: Slot, source: str, target: Path, max_bytes: int) -> None:
             left -= _fetch(slot, os.path.join(source, name), path, mode, left)
         except FileNotFoundError:  # gone since the folder was listed
             continue
+
+
+def changes(
+    slot: Slot, source: str, known: dict[str, object], max_bytes: int, max_files: int
+) -> tuple[dict[str, bytes], list[str]]:
+    """Regular files below `source` that changed since the last call, by relative path, and the names of those gone.
+
+    known: what the last call saw; empty at the first. ValueError: too many files or bytes, or `source` is no folder."""
+    try:
+        listing = slot.call("list", path=source, limit=max_files)[0]
+    except FileNotFoundError:
+        listing = {"kind": "folder", "entries": []}
+    if listing["kind"] != "folder":
+        raise ValueError(f"{source} is not a folder")
+    found = {name: [size, *stamp] for name, is_folder, _, size, stamp in listing["entries"] if not is_folder}
+    if sum(stamp[0] for stamp in found.values()) > max_bytes:
+        raise ValueError(f"{source} holds more than {max_bytes} bytes")
+    gone = [name for name in known if name not in found]
+    changed: dict[str, bytes] = {}
+    for name in found:
+        if known.get(name) == found[name]:
+            continue
+        try:
+            changed[name] = read(slot, os.path.join(source, name), max_bytes)
+        except (FileNotFoundError, ValueError):  # gone, or something else by now: the next call sees it
+            gone.append(name)
+            continue
+        known[name] = found[name]
+    for name in gone:
+        known.pop(name, None)
+    if sum(map(len, changed.values())) > max_bytes:
+        raise ValueError(f"{source} grew beyond {max_bytes} bytes")
+    return changed, gone
 
 
 def _safe(target: Path, name: str) -> Path:

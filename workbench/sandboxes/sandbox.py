@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,6 +94,14 @@ class BubblewrapSandbox:
             self._alive()
             return self.slot.call("network")[1]
 
+    def listen(self, port: int = 0) -> socket.socket:
+        """A socket that listens on the sandbox's own loopback (0: any free port), to be served by this process. What
+        runs in this sandbox reaches it, and nobody else."""
+        with self.lock:
+            self._alive()
+            (fd,) = self.slot.call("listen", port=port)[1]
+            return socket.socket(fileno=fd)
+
     # ------------------------------------------------------------------ files
 
     def put(self, source: Path, target: str) -> None:
@@ -113,6 +123,25 @@ class BubblewrapSandbox:
         with self.lock:
             self._alive()
             files.write(self.slot, path, data, mode, self.image.user, self.users)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Within the block nothing inside runs, so that files hold still; afterwards all goes on as before."""
+        with self.lock:
+            self._alive()
+            self.slot.call("freeze")
+            try:
+                yield
+            finally:
+                self.slot.call("thaw")
+
+    def changes(
+        self, source: str, known: dict[str, object], *, max_bytes: int, max_files: int
+    ) -> tuple[dict[str, bytes], list[str]]:
+        """What changed below the folder `source` since the last call with the same `known`: new bytes, and names gone."""
+        with self.lock:
+            self._alive()
+            return files.changes(self.slot, source, known, max_bytes, max_files)
 
     # -------------------------------------------------------------------- end
 

@@ -43,6 +43,8 @@ class Trial:
 
     overhead_seconds: wall clock outside the agent's turns and the verifier's command. limits: what enforced which limit.
     stands_for: which base layer stood in for which FROM.
+    phi: Phi of the final workspace in [0, 1], for a task with a progress contract (Tev §3.2), else None. progress: Phi after each
+    turn (empty when the agent's turns are not seen one by one). progress_seconds: what grading it took, within the trial.
     """
 
     id: str
@@ -70,6 +72,9 @@ class Trial:
     verifier_seconds: float = 0.0
     overhead_seconds: float = 0.0
     seed: int | None = None
+    phi: float | None = None
+    progress: tuple[float, ...] = ()
+    progress_seconds: float = 0.0
     stands_for: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
     episodes: tuple[Episode, ...] = ()  # one a step; written to traces/, not to the journal

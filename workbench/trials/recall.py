@@ -46,9 +46,10 @@ def recall(run: Recorder, id: str, digest: str) -> Trial | None:
         data = json.loads(run.path("traces", f"{id}.json").read_text(), object_hook=restore)
     except (OSError, ValueError):
         return None  # removed or damaged by hand: the journal alone does not hold the turns
-    known = set(Trial.__dataclass_fields__) - {"steps", "episodes"}
+    known = set(Trial.__dataclass_fields__) - {"steps", "episodes", "progress"}
     return Trial(
         **{key: value for key, value in row.items() if key in known},
+        progress=tuple(row.get("progress") or ()),
         steps=tuple(Grade(**grade) for grade in data["steps"]),
         episodes=tuple(Episode.from_json(episode) for episode in data["episodes"]),
     )

@@ -15,12 +15,15 @@ from workbench.agents import Agent, Budget
 from workbench.models import ContextFull
 from workbench.sandboxes import Backend, Limits, Sandbox
 from workbench.tasks import Step, Task, load_task
+from workbench.tasks.progress import ProgressError
 from workbench.traces import Episode
 from workbench.trials import Grade, Trial, plain
 from workbench.trials.grader import grade
-from workbench.trials.outcomes import Cancelled, Judgement, judge_error, judge_grades, passed
+from workbench.trials.outcomes import Cancelled, Judgement, TaskFault, judge_error, judge_grades, passed
+from workbench.trials.progress import ProgressGrader, Watched, contract_of, with_progress
 from workbench.trials.recall import Recorder, recall, write_down
 from workbench.trials.setting import (
+    Setting,
     agent_env,
     agent_limits,
     agent_network,
@@ -40,6 +43,9 @@ class _Life:
     episodes: list[Episode] = field(default_factory=list)
     grades: list[Grade] = field(default_factory=list)
     agent_seconds: float = 0.0
+    phi: float | None = None
+    progress_seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
 
 
 def run_trial(
@@ -106,7 +112,12 @@ def _live_through(
         return
     with ExitStack() as stack:
         sandbox = backend.start(
-            setting.agent, limits=limits, network=agent_network(task), env=agent_env(task), label=label
+            setting.agent,
+            limits=limits,
+            network=agent_network(task),
+            env=agent_env(task),
+            label=label,
+            mounts=getattr(agent, "mounts", ()),
         )
         stack.callback(sandbox.stop)
         if any(is_separate(task, index) for index in range(len(task.steps))):
@@ -114,14 +125,41 @@ def _live_through(
         for index, step in enumerate(task.steps):
             _check(cancel)
             enter_step(task, index, sandbox)
-            life.episodes.append(_act(life, task, step, agent, sandbox, budget))
-            _check(cancel)
-            _quiet(task, index, sandbox)
+            with ExitStack() as watching:
+                grader = _progress_grader(step, sandbox, backend, setting, limits, label)
+                watched = sandbox if grader is None else Watched(sandbox, watching.enter_context(grader))
+                episode = _act(life, task, step, agent, watched, budget)
+                _check(cancel)
+                _quiet(task, index, sandbox)
+                if grader is not None:
+                    episode = _note_progress(life, episode, watched, grader)
+                life.episodes.append(episode)
             last = index == len(task.steps) - 1
             found = grade(task, index, sandbox, backend, setting, last=last, limits=limits, label=label)
             life.grades.append(found)
             if found.reward is None or found.reward < (step.min_reward or 0.0):
                 return
+
+
+def _progress_grader(
+    step: Step, sandbox: Sandbox, backend: Backend, setting: Setting, limits: Limits, label: str
+) -> ProgressGrader | None:
+    """For a step with a progress contract. A malformed contract is the task's fault."""
+    try:
+        contract = contract_of(step)
+    except ProgressError as error:
+        raise TaskFault("progress-contract", str(error)) from error
+    if contract is None:
+        return None
+    return ProgressGrader(contract, step, sandbox, backend, setting.agent, limits=limits, label=label)
+
+
+def _note_progress(life: _Life, episode: Episode, watched: Watched, grader: ProgressGrader) -> Episode:
+    """Phi of the final workspace, which is also what stands after the last turn."""
+    life.phi = grader.phi()
+    life.progress_seconds += math.fsum(grader.seconds)
+    life.notes += grader.notes
+    return with_progress(episode, watched, life.phi)
 
 
 def _leaves_the_image(agent: Agent, task: Task) -> bool:
@@ -188,7 +226,9 @@ def _trial(
         reward=verdict.reward,
         passed=passed(life.grades, verdict.reward, len(task.steps) if loaded else 0),
         reason=verdict.reason,
-        message=plain(verdict.message),
+        message=plain(
+            "\n".join([*([verdict.message] if verdict.message else []), *(f"progress: {n}" for n in life.notes)])
+        ),
         submitted=last.submitted if last else False,
         ended_by=last.ended_by if last else "error",
         steps=tuple(life.grades),
@@ -201,6 +241,9 @@ def _trial(
         verifier_seconds=verifier_seconds,
         overhead_seconds=max(seconds - life.agent_seconds - verifier_seconds, 0.0),
         seed=seed,
+        phi=life.phi,
+        progress=tuple(turn.progress for turn in turns if turn.progress is not None) if life.phi is not None else (),
+        progress_seconds=life.progress_seconds,
         stands_for=dict(life.stands_for),
         limits=dict(_means(backend)),
         episodes=tuple(life.episodes),

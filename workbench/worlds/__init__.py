@@ -24,6 +24,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from workbench.tasks.progress import Node
+
 Tier = Literal["micro", "unit", "small", "full"]
 TIERS: tuple[Tier, ...] = ("micro", "unit", "small", "full")
 
@@ -144,16 +146,6 @@ class Prompt:
     inputs: Mapping[str, str]
     requirements: tuple[str, ...]
     authority: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Node:
-    """A checkable state of the output workspace (Tev §3.2). weight: a positive whole number, normalised over the nodes;
-    requires: prerequisites, whose lowest score caps this one's."""
-
-    name: str
-    weight: int
-    requires: tuple[str, ...] = ()
 
 
 class World(Protocol):

@@ -113,6 +113,13 @@ class Warden:
     def on_kill_all(self, fds: list[int]) -> tuple[dict, list[int]]:
         return {"killed": self.box.processes.kill_all()}, []
 
+    def on_freeze(self, fds: list[int]) -> tuple[dict, list[int]]:
+        return {"frozen": self.box.processes.freeze()}, []
+
+    def on_thaw(self, fds: list[int]) -> tuple[dict, list[int]]:
+        self.box.processes.thaw()
+        return {}, []
+
     def on_usage(self, fds: list[int]) -> tuple[dict, list[int]]:
         return self.box.usage(), []
 

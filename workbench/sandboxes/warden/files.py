@@ -87,7 +87,9 @@ def _kind(mode: int) -> str:
 
 
 def list_tree(path: str, limit: int) -> tuple[dict, list[int]]:
-    """What `path` is; for a folder its folders and regular files as [relative path, is folder, mode, bytes]."""
+    """What `path` is; for a folder its folders and regular files as [relative path, is folder, mode, bytes, stamp].
+
+    The stamp changes with every change of a file: an agent can set a file's modification time, but not that of its inode."""
     info = os.lstat(path)
     if stat.S_ISREG(info.st_mode):
         return {"kind": "file", "mode": stat.S_IMODE(info.st_mode), "size": info.st_size}, []
@@ -101,14 +103,14 @@ def list_tree(path: str, limit: int) -> tuple[dict, list[int]]:
         below = todo.pop()
         with os.scandir(os.path.join(path, below)) as found:
             for entry in found:
-                mode = entry.stat(follow_symlinks=False).st_mode
-                name = os.path.join(below, entry.name)
+                info = entry.stat(follow_symlinks=False)
+                mode, name = info.st_mode, os.path.join(below, entry.name)
                 if stat.S_ISDIR(mode) and name.count("/") < _MAX_DEPTH:
                     todo.append(name)
                 elif not stat.S_ISREG(mode):
                     continue
-                size = entry.stat(follow_symlinks=False).st_size
-                entries.append([name, stat.S_ISDIR(mode), stat.S_IMODE(mode), size])
+                stamp = [info.st_ino, info.st_mtime_ns, info.st_ctime_ns]
+                entries.append([name, stat.S_ISDIR(mode), stat.S_IMODE(mode), info.st_size, stamp])
                 if len(entries) > limit:
                     raise ValueError(f"{path} holds more than {limit} files")
     return {"kind": "folder", "entries": entries}, []

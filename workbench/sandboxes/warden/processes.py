@@ -23,6 +23,7 @@ class Processes:
 
     def __init__(self, init: int, proc: int, own_pids: int, reap: Callable[[], None]):
         self.init, self.proc, self.own_pids, self.reap = init, proc, own_pids, reap
+        self.stood_still: set[str] = set()  # before `freeze`: those stay stopped
         self.first_marker = resource.getrlimit(resource.RLIMIT_MSGQUEUE)[1]
         if self.first_marker < 0:
             self.first_marker = 1 << 30
@@ -76,14 +77,29 @@ class Processes:
         finally:
             os.close(fd)
 
-    def _signal(self, pid: str) -> None:
+    def _signal(self, pid: str, number: int = signal.SIGKILL) -> None:
         try:
             fd = os.open(pid, os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
         except OSError:
             return
         with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(fd, signal.SIGKILL)
+            signal.pidfd_send_signal(fd, number)
         os.close(fd)
+
+    def freeze(self) -> int:
+        """Stop every process, so that files hold still while they are read; how many there are. `thaw` lets them go on."""
+        found = self.names()
+        self.stood_still = {
+            pid for pid in found if self._read(f"{pid}/stat").rpartition(")")[2].split()[:1] in (["T"], ["t"])
+        }
+        if found:
+            self._signal_from_within(signal.SIGSTOP)
+        return len(found)
+
+    def thaw(self) -> None:
+        for pid in self.names():
+            if pid not in self.stood_still:
+                self._signal(pid, signal.SIGCONT)
 
     def kill_all(self) -> int:
         """Kill everything but the first process: `kill(-1)` from within, which no fork can slip past."""
@@ -93,20 +109,20 @@ class Processes:
             if time.monotonic() > until:
                 raise TimeoutError(f"{len(found)} processes do not end")
             try:
-                self._kill_from_within()
+                self._signal_from_within(signal.SIGKILL)
             except BlockingIOError:  # the sandbox has used up its processes, ours too
                 for pid in found:
                     self._signal(pid)
             time.sleep(0.0005)
         return len(seen)
 
-    def _kill_from_within(self) -> None:
+    def _signal_from_within(self, number: int) -> None:
         os.setns(self.init, CLONE_NEWPID)
         try:
             killer = os.fork()
             if killer == 0:
                 try:
-                    os.kill(-1, signal.SIGKILL)
+                    os.kill(-1, number)
                 finally:
                     os._exit(0)
         finally:

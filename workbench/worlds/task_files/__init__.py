@@ -1,0 +1,1 @@
+"""Programs that are copied into exported tasks as they are; standard library only."""
