@@ -171,7 +171,7 @@ def test_a_malformed_contract_is_the_tasks_fault(tmp_path, backend, nodes, words
 
 def test_the_contract_names_files_beside_it(tmp_path):
     path = graded_task(tmp_path / "t", program="../evil.py")
-    with pytest.raises(ProgressError, match="evil.py"):
+    with pytest.raises(ProgressError, match="evil"):
         load_contract(path / "tests")
 
 
