@@ -44,7 +44,10 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Proposal:
-    """One answer to an assignment: a task directory, or none with the reason. usd is NaN when the price is unknown."""
+    """One answer to an assignment: a task directory, or none with the reason. usd is NaN when the price is unknown.
+
+    tools: what the harness's tools used (calls, seconds, usd), which of the host's own validations the files have passed, and
+    how often each violation was seen. violations: names of what was tried and may not be (docs/proposer.md)."""
 
     assignment: str
     proposer: str
@@ -54,9 +57,12 @@ class Proposal:
     usd: float = math.nan
     calls: int = 0
     episode: Episode | None = None
+    tools: Mapping[str, Any] = field(default_factory=dict)
+    violations: tuple[str, ...] = ()
 
     def to_row(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "episode"}
+        row = {k: v for k, v in self.__dict__.items() if k != "episode"}
+        return {**row, "tools": dict(self.tools), "violations": list(self.violations)}
 
 
 @runtime_checkable
@@ -74,12 +80,18 @@ def get_proposer(spec: str, **options: object) -> Proposer:
     """A proposer from one string, so that a notebook parameter can name any:
 
     "program"           a seeded program that varies small file tasks by direction; no model
+    "harness:AGENT:MODEL"  an agent (see workbench.agents.get_agent; say "terminal") with a model, in a workspace with tools:
+                        the `harness` method. "harness:script:FILE" acts by a script. Options: see harness_spec.open_harness
     anything else       a model (see workbench.models.get_model) that is asked once for all files: the `prompt` method
     """
     if spec == "program":
         from workbench.proposer.program import ProgramProposer
 
         return ProgramProposer(**options)
+    if spec.startswith("harness:"):
+        from workbench.proposer.harness_spec import open_harness
+
+        return open_harness(spec, **options)  # type: ignore[arg-type]
     from workbench.models import get_model
     from workbench.proposer.prompt import PromptProposer
 
