@@ -1,4 +1,4 @@
-"""Who acts: the terminal agent (one bash tool), the oracle, the no-op, later Harbor's coding agents.
+"""Who acts: the terminal agent (one bash tool), the coding agents that people use, the oracle, the no-op.
 
 Here belongs what turns a model's words into commands in a sandbox; grading is not an agent's business.
 May import tasks, sandboxes, models, traces.
@@ -14,6 +14,8 @@ from workbench.sandboxes import Sandbox
 from workbench.tasks import Step, Task
 from workbench.traces import Episode
 
+CODING = ("claude-code", "codex", "pi")
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -27,7 +29,8 @@ class Budget:
 
 @runtime_checkable
 class Agent(Protocol):
-    """Acts once at one step of a task. `model` is the model's name, "" when there is none."""
+    """Acts once at one step of a task. `model` is the model's name, "" when there is none. An agent that is a program
+    of its own has `mounts` too: what its sandbox is to be started with."""
 
     name: str
     model: str
@@ -38,8 +41,9 @@ class Agent(Protocol):
 
 
 def get_agent(spec: str, model: Model | None = None, **options: object) -> Agent:
-    """An agent from one string: "terminal" (with `model`; options: sampling, prompt), "oracle", "noop", or "script:FILE"
-    (a shell script, or a JSON list of commands)."""
+    """An agent from one string: "terminal" (with `model`; options: sampling, prompt), "oracle", "noop", "script:FILE"
+    (a shell script, or a JSON list of commands), or a coding agent: "claude-code", "codex", "pi" (option `endpoint`, see
+    coding.endpoint.Endpoint: it asks the endpoint itself, not a `model`; further: context, keep_logs)."""
     kind, _, rest = spec.partition(":")
     if kind == "script" and rest:
         from workbench.agents.script import ScriptedAgent
@@ -53,10 +57,22 @@ def get_agent(spec: str, model: Model | None = None, **options: object) -> Agent
         from workbench.agents.noop import NoOp
 
         return NoOp()
+    if spec in CODING:
+        return _coding(spec, model, options)
     if spec != "terminal":
-        raise ValueError(f"no agent {spec!r}: use terminal, oracle, noop, or script:FILE")
+        raise ValueError(f"no agent {spec!r}: use terminal, oracle, noop, script:FILE, {', '.join(CODING)}")
     if model is None:
         raise ValueError("the terminal agent needs a model: get_agent('terminal', get_model(...))")
     from workbench.agents.terminal import TerminalAgent
 
     return TerminalAgent(model, **options)
+
+
+def _coding(name: str, model: Model | None, options: dict[str, object]) -> Agent:
+    if model is not None or "endpoint" not in options:
+        raise ValueError(
+            f"{name} asks an endpoint itself: get_agent({name!r}, endpoint=Endpoint(url, model, key_env=...))"
+        )
+    from workbench.agents.coding.agent import CodingAgent
+
+    return CodingAgent(name, **options)

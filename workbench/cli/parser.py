@@ -24,7 +24,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"workbench {__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for add in (_check, _validate, _calibrate, _run, _resume, _runs, _clean, _task, _traces):
+    for add in (_check, _validate, _calibrate, _run, _resume, _runs, _clean, _agents, _task, _traces):
         add(commands)
     return parser
 
@@ -133,6 +133,18 @@ def _runs(commands: Any) -> None:
 def _clean(commands: Any) -> None:
     parser = _new(commands, "clean", "clean", "remove what dead runs left on this machine; living runs are not touched")
     parser.add_argument("--backend", action="append", metavar="NAME", help=f"only this one: {BACKEND_HELP}")
+
+
+def _agents(commands: Any) -> None:
+    group = commands.add_parser(
+        "agents", help="install coding agents for sandboxes", description="Install coding agents for sandboxes."
+    )
+    actions = group.add_subparsers(title="actions", metavar="ACTION", required=True)
+    parser = _new(
+        actions, "install", "agents", "install coding agents by npm, pinned, once for this machine", "install"
+    )
+    parser.add_argument("names", nargs="+", metavar="NAME", help="claude-code, codex, pi")
+    _new(actions, "list", "agents", "list coding agents, their versions, and which are installed", "list_")
 
 
 def _task(commands: Any) -> None:
