@@ -169,7 +169,7 @@ def _write_tree(tree: Tree, folder: Path) -> None:
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:
-    _write(path, json.dumps(data, sort_keys=True, indent=1, allow_nan=False) + "\n")
+    _write(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
 
 def _write(path: Path, text: str) -> None:
