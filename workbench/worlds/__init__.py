@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from workbench.tasks.progress import Node
+from workbench.worlds.draw import Draw as Draw
 
 Tier = Literal["micro", "unit", "small", "full"]
 TIERS: tuple[Tier, ...] = ("micro", "unit", "small", "full")
@@ -194,14 +195,14 @@ class GeneratorModules(Protocol):
 
 def potential(nodes: tuple[Node, ...], scores: Mapping[str, float]) -> float:
     """Phi(s) = sum_v w_v c~_v(s), c~_v the lowest score over v and all its prerequisites (Tev §3.2, Eq. 3). Exactly 1.0 when all are 1."""
-    from workbench.worlds.potential import combine
+    from workbench.worlds.phi import combine
 
     return combine(nodes, scores)
 
 
 def build(name: str, seed: int, tier: Tier = "unit", kinds: tuple[str, ...] | None = None) -> Environment:
     """The environment of (generator, seed, tier). Raises WorldError; KeyError lists the generators there are."""
-    from workbench.worlds.build import build_environment
+    from workbench.worlds.building import build_environment
 
     return build_environment(name, seed, tier, kinds)
 
