@@ -83,7 +83,13 @@ class Learner:
         cpu: bool = False,
     ):
         self.settings, self.version = settings, 0
-        self.accelerator = accelerator or Accelerator(mixed_precision=settings.precision, cpu=cpu)
+        self.accelerator = accelerator or Accelerator(cpu=cpu)
+        launched = self.accelerator.mixed_precision
+        if launched != "no" and launched != settings.precision:
+            raise ValueError(
+                f"accelerate runs this process in {launched}, the settings say precision={settings.precision!r}: "
+                "make them agree, or start a fresh process (its state lasts as long as the process)"
+            )
         self.region = TrustRegion(settings.divergence, settings.delta, settings.ratio_cap)
         without_dropout(model.float())
         if settings.float32_head:
@@ -172,7 +178,7 @@ class Learner:
         batch = batch.to(self.accelerator.device)
         self.accelerator.sync_gradients = last
         with nullcontext() if last else self.accelerator.no_sync(self.model):
-            with self.accelerator.autocast():
+            with self._arithmetic():
                 logprobs = token_logprobs(self.model, batch, self.settings.temperature)
             loss = dppo_loss(
                 logprobs, batch.logprobs, batch.advantages, batch.sampled,
@@ -182,6 +188,10 @@ class Learner:
             value = loss.value + 0.0 * logprobs.sum() if not loss.tokens else loss.value
             self.accelerator.backward(value * self.accelerator.num_processes)  # gradients are averaged over processes
         return loss
+
+    def _arithmetic(self) -> torch.autocast:
+        """Ours and not accelerate's, whose precision can't be chosen twice in one process (a notebook's kernel)."""
+        return torch.autocast(self.accelerator.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16")
 
     def _clip(self) -> float:
         bound = self.settings.max_grad_norm or math.inf
