@@ -203,6 +203,8 @@ class _Run:
         )
         server = ToolServer(self.desk.answer, home / "socket", self.notes)
         stack.callback(server.close)
+        agent = proposer.agent(self.seed)
+        seen = [*seen, *getattr(agent, "mounts", ())]  # a coding agent brings its program
         sandbox = proposer.backend.start(
             proposer.image, limits=settings.limits, mounts=seen, label=self.assignment.run_id
         )
@@ -210,7 +212,7 @@ class _Run:
         stack.callback(self.desk.close)  # children first: their callers then come to an end
         self._furnish(sandbox, proposer.store.path(version.number))
         task = self._task(home, instruction(text))
-        episode = proposer.agent(self.seed).run(task, task.steps[0], sandbox, settings.budget)
+        episode = agent.run(task, task.steps[0], sandbox, settings.budget)
         self.desk.close()
         server.close()
         sandbox.kill_all()
