@@ -89,6 +89,11 @@ def get(name: str) -> Generator:
     return _load(name, folder_of(name))
 
 
+def at(folder: Path) -> Generator:
+    """The generator in a folder that is not registered: the scaffold, or one on trial."""
+    return _load(folder.name, folder)
+
+
 @functools.cache
 def _load(name: str, folder: Path) -> Generator:
     if lacking := missing(folder):

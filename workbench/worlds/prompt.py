@@ -12,7 +12,7 @@ from workbench.worlds import Output, Prompt, Spec
 def render(spec: Spec, prompt: Prompt) -> str:
     """The public contract as Markdown: goal, inputs, outputs with their schemas, requirements, authority, toolchain."""
     parts = [f"# {spec.title}", prompt.goal, "## Inputs", _bullets(prompt.inputs), "## Outputs"]
-    parts += [_output(output) for output in spec.outputs]
+    parts.append("\n".join(_output(output) for output in spec.outputs))
     parts += ["## Requirements", "\n".join(f"{n}. {text}" for n, text in enumerate(prompt.requirements, 1))]
     if prompt.authority:
         parts += ["## Authority", "\n".join(f"- {text}" for text in prompt.authority)]
