@@ -40,7 +40,9 @@ def solve(tree: Mapping[str, bytes]) -> dict[str, bytes]:
             digest = hashlib.sha256(b"".join(map(b"".join, rows))).hexdigest()[:16]
             lines.append(f"{name},{rank},{local},{axis},{a},{b},{start},{stop},{digest}")
         if parts[0][0][2] == 1:
-            joined = [sum(cells, []) for cells in zip(*(rows for _, _, rows in parts), strict=True)]
+            joined = [
+                [c for row in across for c in row] for across in zip(*(rows for _, _, rows in parts), strict=True)
+            ]
         else:
             joined = [row for _, _, rows in parts for row in rows]
         whole[name] = (parts[0][1], joined, parts[0][0][2] == -1)

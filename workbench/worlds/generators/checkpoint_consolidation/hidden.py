@@ -12,7 +12,8 @@ from typing import Any
 from workbench.worlds import Defect
 from workbench.worlds.corruption import apply
 from workbench.worlds.formats import safetensors
-from workbench.worlds.generators.checkpoint_consolidation import harm, reference, world as model
+from workbench.worlds.generators.checkpoint_consolidation import harm, reference
+from workbench.worlds.generators.checkpoint_consolidation import world as model
 
 AUDIT, PLACED = "output/staging/shard_audit.json", "output/staging/placement.csv"
 MODEL, INDEX, REPORT = "output/model.safetensors", "output/tensor_index.json", "output/report.json"

@@ -35,7 +35,7 @@ def solve(tree: Mapping[str, bytes]) -> Iterator[tuple[str, dict[str, bytes]]]:
     out["output/tensor_index.json"] = _dump({"tensors": index})
     yield "index", dict(out)
     stages = {str(p): 0 for p in range(topology["pipeline_parallel"])}
-    for name, rank, local, axis, a, b, *_ in plan:
+    for _, rank, local, axis, a, b, *_ in plan:
         shape = shards[rank][local][1]
         stages[rank.split("-")[0][2:]] += (b - a) * _count(shape) // shape[max(axis, 0)]
     out["output/report.json"] = _dump(
@@ -179,10 +179,9 @@ def _assemble(plan: list[tuple], shards: dict[str, safetensors.Tensors]) -> safe
 
 
 def _describe(dtype: str, shape: tuple[int, ...], data: bytes) -> dict[str, Any]:
-    if dtype == "BF16":
+    wide = data
+    if dtype == "BF16":  # the upper half of a float32
         wide = b"".join(b"\0\0" + data[at : at + 2] for at in range(0, len(data), 2))
-    else:
-        wide = data
     values = struct.unpack(f"<{len(wide) // 4}f", wide)
     return {
         "dtype": dtype,
