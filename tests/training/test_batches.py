@@ -19,7 +19,7 @@ from workbench.training.batches import (  # noqa: E402
     token_logprobs,
 )
 from workbench.training.dppo import dppo_loss  # noqa: E402
-from workbench.training.precision import float32_head  # noqa: E402
+from workbench.training.head import Head  # noqa: E402
 
 CREDIT = {"solver": whole_rollout, "proposer": whole_rollout}
 
@@ -52,10 +52,10 @@ def test_every_sampled_token_gets_the_log_probability_it_has_alone(policy, sampl
             assert values == pytest.approx(batch.logprobs[batch.sampled].tolist(), abs=2e-5)
 
 
-def gradient(policy, batches):
+def gradient(policy, batches, head=None):
     policy.zero_grad()
     for batch in batches:
-        logprobs = token_logprobs(policy, batch, 0.8)
+        logprobs = token_logprobs(policy, batch, 0.8, head)
         loss = dppo_loss(logprobs, batch.logprobs - 0.3, batch.advantages, batch.sampled, denominator=50.0)
         loss.value.backward()
     return torch.cat([p.grad.flatten().clone() for p in policy.parameters()])
@@ -110,16 +110,38 @@ def test_segments_without_advantage_are_left_out(policy):
         Sample(rollouts[0].segments[0], (0.0, 1.0, 2.0))
 
 
-def test_logits_are_float32_whatever_the_rest_runs_in(samples):
+def test_logits_are_float32_whatever_the_rest_runs_in():
     policy = tiny_policy(3).bfloat16()
     plain = policy(input_ids=torch.tensor([[1, 2, 3]])).logits
     assert plain.dtype == torch.bfloat16
-    float32_head(policy)
+    Head(policy)
     better = policy(input_ids=torch.tensor([[1, 2, 3]])).logits
     assert better.dtype == torch.float32
     torch.testing.assert_close(better, plain.float(), atol=0.1, rtol=0.02)
     with torch.autocast("cpu", torch.bfloat16):
         assert policy(input_ids=torch.tensor([[1, 2, 3]])).logits.dtype == torch.float32
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("chunk", [1, 7, 4096])
+def test_a_head_that_is_asked_for_the_sampled_tokens_alone_gives_the_same_gradient(samples, tied, chunk):
+    policy = tiny_policy(4, tied=tied)
+    wanted = gradient(policy, micro_batches(samples, 100))
+    head = Head(policy, chunk=chunk)
+    for batches in (micro_batches(samples, 100), [b.silent() for b in micro_batches(samples, 100)]):
+        found = gradient(policy, batches, head)
+        torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-4)
+        wanted = torch.zeros_like(wanted)  # silent batches take part and move nothing
+    assert policy(input_ids=torch.tensor([[1, 2]])).logits.shape == (1, 2, 48)  # and afterwards it is a head again
+
+
+def test_models_that_bend_their_logits_behind_the_head_keep_them(samples):
+    policy = tiny_policy(4)
+    policy.config.final_logit_softcapping = 5.0
+    head = Head(policy)
+    assert head.plain
+    got = token_logprobs(policy, padded(samples[:3]), head=head)
+    torch.testing.assert_close(got, token_logprobs(tiny_policy(4), padded(samples[:3])), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("wrong", "said"), [({"token_budget": 0}, "token_budget"), ({"layout": "ragged"}, "padded")])

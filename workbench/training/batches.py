@@ -17,6 +17,7 @@ from typing import Literal
 import torch
 
 from workbench.models.segments import Segment
+from workbench.training.head import Head, Wanted
 from workbench.training.records import Rollout
 
 Layout = Literal["padded", "packed"]
@@ -164,18 +165,25 @@ def deal(batches: Sequence[Batch], rank: int, processes: int) -> list[Batch]:
     return mine
 
 
-def token_logprobs(model: torch.nn.Module, batch: Batch, temperature: float = 1.0) -> torch.Tensor:
+def token_logprobs(
+    model: torch.nn.Module, batch: Batch, temperature: float = 1.0, head: Head | None = None
+) -> torch.Tensor:
     """Log-probabilities of the sampled tokens under softmax(logits / temperature), float32, with gradient; shape
-    (rows, columns), 0.0 where nothing was sampled. Only the logits that are needed are computed."""
+    (rows, columns), 0.0 where nothing was sampled. With a `head` of this model only what is sampled is computed."""
     inputs = {"input_ids": batch.input_ids, "position_ids": batch.position_ids, "use_cache": False}
     if batch.attention_mask is not None:
         inputs["attention_mask"] = batch.attention_mask
-    logits = model(**inputs, logits_to_keep=batch.columns).logits  # (rows, needed columns, vocabulary)
     rows, needed = batch.sampled[:, batch.columns + 1].nonzero(as_tuple=True)
-    if not len(rows):  # a silent batch still takes part in the backward pass
-        return torch.zeros_like(batch.logprobs) + 0.0 * logits.float().sum()
-    targets = batch.input_ids[rows, batch.columns[needed] + 1]
-    scaled = logits[rows, needed].float() / temperature
-    found = -torch.nn.functional.cross_entropy(scaled, targets, reduction="none")
-    out = torch.zeros_like(batch.logprobs)
-    return out.index_put((rows, batch.columns[needed] + 1), found)
+    tokens = batch.columns[needed] + 1
+    targets = batch.input_ids[rows, tokens]
+    if head is None or head.plain:
+        logits = model(**inputs, logits_to_keep=batch.columns).logits  # (rows, needed columns, vocabulary)
+        scaled = logits[rows, needed].float() / temperature
+        found = -torch.nn.functional.cross_entropy(scaled, targets, reduction="none")
+    else:
+        head.wanted = Wanted(rows, needed, targets, temperature)
+        try:
+            found = model(**inputs, logits_to_keep=batch.columns).logits  # (sampled,): the head answers what is wanted
+        finally:
+            head.wanted = None
+    return torch.zeros_like(batch.logprobs).index_put((rows, tokens), found)

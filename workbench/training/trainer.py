@@ -28,8 +28,8 @@ from workbench.training.advantages import Credit, Selection, select_groups, toke
 from workbench.training.batches import Batch, Sample, deal, micro_batches, samples_of, token_logprobs
 from workbench.training.checkpoint import read_blobs, save_folder, usable
 from workbench.training.dppo import Loss, TrustRegion, dppo_loss
+from workbench.training.head import Head, without_dropout
 from workbench.training.pprs import lone_share
-from workbench.training.precision import float32_head, without_dropout
 from workbench.training.records import Rollout
 from workbench.training.settings import UpdateSettings
 
@@ -92,8 +92,7 @@ class Learner:
             )
         self.region = TrustRegion(settings.divergence, settings.delta, settings.ratio_cap)
         without_dropout(model.float())
-        if settings.float32_head:
-            float32_head(model)
+        self.head = Head(model, float32=settings.float32_head)
         if settings.gradient_checkpointing:
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         optimizer = torch.optim.AdamW(
@@ -179,7 +178,7 @@ class Learner:
         self.accelerator.sync_gradients = last
         with nullcontext() if last else self.accelerator.no_sync(self.model):
             with self._arithmetic():
-                logprobs = token_logprobs(self.model, batch, self.settings.temperature)
+                logprobs = token_logprobs(self.model, batch, self.settings.temperature, self.head)
             loss = dppo_loss(
                 logprobs, batch.logprobs, batch.advantages, batch.sampled,
                 denominator=self.settings.denominator, region=self.region,
