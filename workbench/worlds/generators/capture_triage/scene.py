@@ -120,7 +120,7 @@ def make(draw: Draw, tier: Tier) -> World:
     size = -(-len(sealed) // parts)
     chunks = [base64.b64encode(sealed[i * size : (i + 1) * size]).decode() for i in range(parts)]
     failed = draw.integer(0, parts - 1)
-    kept = {draw.integer(0, parts - 1), (failed + 1) % parts}
+    kept = set(draw.sample(range(parts), 2))
     order = draw.shuffled(range(parts))
     for part, second in zip([failed, *order], sorted([next(seconds) for _ in range(parts + 1)]), strict=True):
         first_try = part == failed and not any(f"X-Part: {part + 1}/" in s.request for s in sessions)
