@@ -24,7 +24,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"workbench {__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for add in (_check, _validate, _calibrate, _run, _resume, _runs, _clean, _agents, _task, _traces):
+    for add in (_check, _validate, _calibrate, _run, _resume, _runs, _clean, _agents, _task, _traces, _worlds):
         add(commands)
     return parser
 
@@ -196,3 +196,31 @@ def _traces(commands: Any) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a trace, or a folder of traces")
     parser.add_argument("--regex", action="store_true", help="TEXT is a regular expression")
     parser.add_argument("--case", action="store_true", help="upper and lower case differ")
+
+
+def _worlds(commands: Any) -> None:
+    group = commands.add_parser(
+        "worlds",
+        help="programs that make environments from a seed",
+        description="Programs that make environments from a seed.",
+    )
+    actions = group.add_subparsers(title="actions", metavar="ACTION", required=True)
+    tiers = ("micro", "unit", "small", "full")
+
+    def new(name: str, help: str, function: str | None = None, module: str = "worlds") -> argparse.ArgumentParser:
+        return _new(actions, name, module, help, function or name)
+
+    new("list", "list the generators", "list_")
+    parser = new("gates", "run the qualification gates of generators")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="generators (default: all)")
+    parser.add_argument("--seeds", default="1-3", help="like 3, 1,4,9 or 1-20 (default 1-3)")
+    parser.add_argument("--tier", action="append", choices=tiers, help="only this one; may be repeated")
+    parser = new("new", "make a generator's folder, to be rewritten")
+    parser.add_argument("name", metavar="NAME", help="lower-case words joined with underscores")
+    parser.add_argument("--to", metavar="DIR", help="the folder it goes into (default: the package's own)")
+    parser = new("export", "write one environment as a Harbor task")
+    parser.add_argument("name", metavar="NAME", help="a generator")
+    parser.add_argument("out", metavar="OUT", help="a new folder")
+    parser.add_argument("--seed", type=int, default=0, help="default 0")
+    parser.add_argument("--tier", default="unit", choices=tiers, help="default unit")
+    parser.add_argument("--kinds", metavar="KIND,KIND", help="keep only these corruption kinds of the plan")
