@@ -24,7 +24,20 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"workbench {__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for add in (_check, _validate, _calibrate, _run, _resume, _runs, _clean, _agents, _task, _traces, _worlds):
+    for add in (
+        _check,
+        _validate,
+        _calibrate,
+        _run,
+        _resume,
+        _runs,
+        _clean,
+        _agents,
+        _task,
+        _traces,
+        _train_plan,
+        _worlds,
+    ):
         add(commands)
     return parser
 
@@ -224,3 +237,21 @@ def _worlds(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="default 0")
     parser.add_argument("--tier", default="unit", choices=tiers, help="default unit")
     parser.add_argument("--kinds", metavar="KIND,KIND", help="keep only these corruption kinds of the plan")
+
+
+def _train_plan(commands: Any) -> None:
+    parser = _new(
+        commands, "train-plan", "train_plan", "memory and placement of training at a size, and the files to launch it"
+    )
+    parser.add_argument("profile", metavar="PROFILE", help="paper, paper-9b, tev-9b, tev-27b or small")
+    parser.add_argument("--dry-run", action="store_true", help="print only, write no files")
+    parser.add_argument("--to", metavar="DIR", default="launch", help="the folder for the files (default launch)")
+    parser.add_argument("--model", metavar="MODEL", help="another model: a folder with config.json, or a hub model")
+    parser.add_argument("--gpus", type=_positive, metavar="N", help="GPUs in all")
+    parser.add_argument("--learner-gpus", type=_positive, metavar="N", help="of them for the learner")
+    parser.add_argument("--gpu-gb", type=float, metavar="GB", help="memory of one GPU")
+    parser.add_argument("--sharding", choices=("fsdp2", "zero3", "none"), help="how the learner is spread")
+    parser.add_argument("--sequence", type=_positive, metavar="N", help="tokens of the longest trajectory")
+    parser.add_argument(
+        "--token-budget", type=_positive, metavar="N", help="tokens of a micro-batch on each learner GPU"
+    )

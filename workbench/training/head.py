@@ -13,7 +13,8 @@ import torch
 from torch.nn.functional import cross_entropy, linear
 from torch.utils.checkpoint import checkpoint
 
-CHUNK = 4096  # positions whose logits exist at once
+from workbench.training.settings import CHUNK
+
 AFTER = {"final_logit_softcapping": None, "logit_scale": 1, "logits_scaling": 1}  # what models do behind their head
 
 

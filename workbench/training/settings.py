@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+CHUNK = 4096  # positions whose logits exist at once
+
 
 @dataclass(frozen=True)
 class UpdateSettings:

@@ -196,7 +196,7 @@ class Learner:
         bound = self.settings.max_grad_norm or math.inf
         norm = self.accelerator.clip_grad_norm_(self.model.parameters(), bound)
         norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm  # sharded by FSDP2
-        return math.nan if norm is None else float(norm)
+        return 0.0 if norm is None else float(norm)  # DeepSpeed clips by itself, and may not tell
 
     # -- weights and checkpoints ----------------------------------------------------------------------------------------
 
