@@ -136,6 +136,15 @@ def messages(say: Say, number: int) -> Iterator[Event]:
     yield event("message_stop")
 
 
+def _whole(say: Say, number: int) -> dict:
+    """A chat completion that was not asked for as a stream; text only."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": say.text}, "finish_reason": say.finish or "stop"}
+    usage = {"prompt_tokens": say.prompt_tokens, "completion_tokens": say.completion_tokens,
+             "total_tokens": say.prompt_tokens + say.completion_tokens}  # fmt: skip
+    return {"id": f"chat-{number}", "object": "chat.completion", "created": 1, "model": "scripted", "choices": [choice],
+            "usage": usage}  # fmt: skip
+
+
 WIRES = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
 
 
@@ -186,6 +195,7 @@ def _item(item: object) -> object:
 def _handler(endpoint: WireEndpoint) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -202,6 +212,8 @@ def _handler(endpoint: WireEndpoint) -> type[BaseHTTPRequestHandler]:
                 return None
             if isinstance(item, Say) and item.status != 200:
                 return self._plain(item.status, {"error": {"type": "scripted", "message": item.body}})
+            if wire is chat and isinstance(item, Say) and not json.loads(raw).get("stream"):
+                return self._plain(200, _whole(item, number))
             say = Say("a reply that breaks off in the middle of its text, which is long enough", [])
             return self._stream(wire(say if item == "cut" else item, number), cut=item == "cut")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,9 +23,6 @@ from workbench.traces import EndedBy, Episode, Turn
 MAX_LOGS = 64 << 20
 _TAIL = 1500
 _ABSENT, _ABSENT_WORD = 97, "the agent's program is absent"
-_START = f'if ! test -x "$1"; then echo "{_ABSENT_WORD}" >&2; exit {_ABSENT}; fi; mkdir -p {HOME}/tmp; '
-_LINE = f'{_START}"$@"; code=$?; rm -rf {HOME}; exit $code'
-_LINE_KEEP = f'{_START}exec "$@"'
 
 
 class CodingAgent:
@@ -79,9 +78,7 @@ class CodingAgent:
 
     def _execute(self, sandbox: Sandbox, start: Start, instruction: str, deadline: float) -> ExecResult:
         """One command from start to end, which also removes what is the agent's own: no part of its work."""
-        for name, text in start.files.items():
-            sandbox.write(f"{HOME}/{name}", text.encode(), mode=0o755 if text.startswith("#!") else 0o600)
-        line = ["/bin/sh", "-c", _LINE if self.keep_logs is None else _LINE_KEEP, "sh", *start.argv]
+        line = ["/bin/sh", "-c", _script(start.files, keep=self.keep_logs is not None), "sh", *start.argv]
         left = max(deadline - time.monotonic(), 0.1)
         result = sandbox.exec(line, env=start.env, stdin=instruction.encode(), timeout=left)
         if result.exit_code == _ABSENT and _ABSENT_WORD in result.stderr:
@@ -124,6 +121,18 @@ class CodingAgent:
             system=record.system,
             instruction=step.instruction,
         )
+
+
+def _script(files: Mapping[str, str], *, keep: bool) -> str:
+    """A shell script that makes the agent's home as the user that it runs as, and runs it. keep: the home stays."""
+    lines = [
+        f'if ! test -x "$1"; then echo {shlex.quote(_ABSENT_WORD)} >&2; exit {_ABSENT}; fi',
+        f"rm -rf {HOME}; umask 077; mkdir -p {HOME}/tmp",
+    ]
+    for name, text in files.items():
+        lines.append(f"printf %s {shlex.quote(text)} > {HOME}/{name}; chmod 700 {HOME}/{name}")
+    ending = 'exec "$@"' if keep else f'"$@"; code=$?; rm -rf {HOME}; exit $code'
+    return "\n".join([*lines, "umask 022", ending])
 
 
 def _ended(record: Record, result: ExecResult) -> tuple[EndedBy, str]:

@@ -16,7 +16,7 @@ from workbench.agents.coding import chat, messages, responses
 from workbench.agents.coding.install import Package, package
 
 ROOT = "/opt/workbench"  # the programs are mounted below it
-HOME = "/opt/workbench/home"  # configuration and native logs; not below /tmp, where Codex makes no helpers
+HOME = "/var/tmp/coding-agent"  # configuration and native logs: any user may make it; below /tmp Codex makes no helpers
 KEY = "in-the-sandbox-this-is-no-key"
 _IDLE_MS = 3_600_000  # replies come whole, after any time; the episode's own time limit ends it
 
@@ -129,7 +129,7 @@ def _pi(program: Program, url: str, model: str, context: int, budget: Budget) ->
         "settings.json": json.dumps(settings),
         "bash": shell,
     }
-    env = {"PI_CODING_AGENT_DIR": HOME, "PI_OFFLINE": "1", "PI_TELEMETRY": "0"}
+    env = {"PI_CODING_AGENT_DIR": HOME, "PI_OFFLINE": "1", "PI_TELEMETRY": "0", "NODE_DISABLE_COMPILE_CACHE": "1"}
     node, cli = (program.package.program(part, program.root) for part in ("node", "pi"))
     argv = [
         node,

@@ -234,6 +234,8 @@ class _Server(socketserver.ThreadingTCPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 60.0  # for a client that says nothing
+    wbufsize = -1  # an answer leaves in one piece: in two, the second would wait 40 ms for the first's receipt
+    disable_nagle_algorithm = True
     server: _Server
 
     def do_POST(self) -> None:
@@ -258,6 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)
+            self.wfile.flush()
 
     def log_message(self, *_: object) -> None:
         """The sandbox does not write to the host's terminal."""
