@@ -67,7 +67,13 @@ class Draw:
         """`count` different items, in drawn order."""
         if count > len(items):
             raise ValueError(f"cannot draw {count} of {len(items)}")
-        return self.shuffled(items)[:count]
+        moved: dict[int, int] = {}  # a shuffle that is stopped early, of places rather than of a copy of items
+        out = []
+        for i in range(count):
+            j = self.integer(i, len(items) - 1)
+            out.append(items[moved.get(j, j)])
+            moved[j] = moved.get(i, i)
+        return out
 
     def hexadecimal(self, digits: int) -> str:
         return f"{self._bits.getrandbits(4 * digits):0{digits}x}"

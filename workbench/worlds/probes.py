@@ -14,7 +14,7 @@ from workbench.worlds import Environment, Output, Tree
 from workbench.worlds.schema_files import constant, file, null, shaped, zero
 
 Probe = Callable[[Environment, Environment | None], Tree]  # (environment, one of another seed) -> outputs
-PADDING = 1 << 18  # bytes of one padded file
+PADDING = 1 << 16  # bytes of one padded file
 NAMED_BY_TEV = (
     "empty_output", "minimal_schema_valid", "copied_input", "single_seed_hard_coding", "path_traversal", "private_lookup",
 )  # fmt: skip
