@@ -1,13 +1,11 @@
 """A benchmark of classification tasks, the runs of several models on it, and a leaderboard that was not kept up to date.
 
 The world holds every item's label before and after the errata, every raw prediction with the answer that is meant, the registry of
-runs, some of which used other settings or were repeated, and the claims. What agents get is logs, tables and the protocol.
+runs, some of which used other settings or were repeated, and the claims.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
 from workbench.worlds.generators.evaluation_audit import answers, harm, words
+from workbench.worlds.generators.evaluation_audit.tables import rows, table
 
 TASK = {"accuracy": "string", "macro_f1": "string", "ece": "string", "runs": "integer"}
 SPEC = Spec(
@@ -152,7 +151,6 @@ def _task(draw: Draw, name: str, items: int) -> Task:
 
 def _runs(draw: Draw, models: list[str], tasks: list[Task], seeds: int, settings: tuple[str, int, str]) -> list[Run]:
     """One run for every model, task and seed, and for a third of the pairs an earlier one, or one with other settings."""
-    prompt, shots, temperature = settings
     out, minute = [], draw.integer(0, 500)
 
     def add(model: str, task: str, seed: int, how: tuple[str, int, str]) -> None:
@@ -168,6 +166,7 @@ def _runs(draw: Draw, models: list[str], tasks: list[Task], seeds: int, settings
     for model, task in draw.shuffled(pairs):
         for seed in range(1, seeds + 1):
             add(model, task, seed, settings)
+    prompt, shots, temperature = settings
     for pair in drifted:
         others = [(f"{prompt}-draft", shots, temperature), (prompt, shots + 1, temperature), (prompt, shots, "0.7")]
         add(*pair, draw.integer(1, seeds), draw.choice(others))
@@ -242,19 +241,19 @@ def render(world: World) -> dict[str, bytes]:
         "aliases": dict(world.aliases),
     }
     tree = {"input/protocol.json": (json.dumps(protocol, indent=1) + "\n").encode()}
-    tree["input/runs.csv"] = _table([words.RUNS, *([getattr(run, c) for c in words.RUNS] for run in world.runs)])
-    tree["input/gold/errata.csv"] = _table([["task", "item", "old_label", "new_label"], *world.errata])
-    tree["input/claims.csv"] = _table([["model", "task", "accuracy_percent"], *world.claims])
+    tree["input/runs.csv"] = table([words.RUNS, *([getattr(run, c) for c in words.RUNS] for run in world.runs)])
+    tree["input/gold/errata.csv"] = table([["task", "item", "old_label", "new_label"], *world.errata])
+    tree["input/claims.csv"] = table([["model", "task", "accuracy_percent"], *world.claims])
     for task in world.tasks:
-        tree[f"input/gold/{task.name}.csv"] = _table([["item", "label"], *task.items])
+        tree[f"input/gold/{task.name}.csv"] = table([["item", "label"], *task.items])
     for log in world.logs:
-        rows = [[line.run, line.item, line.attempt, line.output, line.confidence] for line in log.lines]
+        told = [[line.run, line.item, line.attempt, line.output, line.confidence] for line in log.lines]
         keys = ["run", "item", "attempt", "output", "confidence"]
         tree[f"input/logs/{log.name}.jsonl"] = "".join(
-            json.dumps(dict(zip(keys, row, strict=True))) + "\n" for row in rows
+            json.dumps(dict(zip(keys, row, strict=True))) + "\n" for row in told
         ).encode()
         if log.archived:
-            tree[f"input/archive/{log.name}.csv"] = _table([keys, *rows])
+            tree[f"input/archive/{log.name}.csv"] = table([keys, *told])
     return tree
 
 
@@ -262,31 +261,21 @@ def recover(tree: dict[str, bytes]) -> World:
     protocol = json.loads(tree["input/protocol.json"])
     labels = {task: tuple(names) for task, names in protocol["labels"].items()}
     tasks = tuple(
-        Task(task, names, tuple((r[0], r[1]) for r in _rows(tree[f"input/gold/{task}.csv"])))
+        Task(task, names, tuple((r[0], r[1]) for r in rows(tree[f"input/gold/{task}.csv"])))
         for task, names in labels.items()
     )
-    runs = tuple(Run(r[0], r[1], r[2], int(r[3]), r[4], int(r[5]), r[6], r[7]) for r in _rows(tree["input/runs.csv"]))
+    runs = tuple(Run(r[0], r[1], r[2], int(r[3]), r[4], int(r[5]), r[6], r[7]) for r in rows(tree["input/runs.csv"]))
     logs = []
     for model in protocol["models"]:
         for task in labels:
             records = [json.loads(line) for line in tree[f"input/logs/{model}__{task}.jsonl"].splitlines()]
             lines = tuple(Line(**r, answer=harm.meant(r["output"], labels[task])) for r in records)
             logs.append(Log(model, task, f"input/archive/{model}__{task}.csv" in tree, lines))
-    errata = tuple((r[0], r[1], r[2], r[3]) for r in _rows(tree["input/gold/errata.csv"]))
-    claims = tuple((r[0], r[1], r[2]) for r in _rows(tree["input/claims.csv"]))
+    errata = tuple((r[0], r[1], r[2], r[3]) for r in rows(tree["input/gold/errata.csv"]))
+    claims = tuple((r[0], r[1], r[2]) for r in rows(tree["input/claims.csv"]))
     aliases, models = tuple(protocol["aliases"].items()), tuple(protocol["models"])
-    settings = tuple(protocol["settings"].values())
-    return World(protocol["benchmark"], settings, aliases, models, tasks, errata, runs, tuple(logs), claims)
-
-
-def _table(rows: list[Any]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
-
-
-def _rows(data: bytes) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(data.decode())))[1:]
+    named = protocol["benchmark"], tuple(protocol["settings"].values())
+    return World(*named, aliases, models, tasks, errata, runs, tuple(logs), claims)
 
 
 def plan(world: World, draw: Draw) -> tuple[Defect, ...]:
