@@ -24,6 +24,7 @@ from workbench.proposer.store import PARTS, HarnessStore
 from workbench.proposer.submission import Taken, take
 from workbench.proposer.tools import Toolbox, ToolDesk
 from workbench.proposer.tools_server import ToolServer
+from workbench.proposer.tools_wire import WireLimits
 from workbench.proposer.workspace import WORK, Past, assignment_text, instruction, mounts, write_fixed, write_past
 from workbench.sandboxes import Backend, Image, Limits, Sandbox, SandboxOverrun
 from workbench.tasks import Step, Task, TaskError, load_task
@@ -38,12 +39,13 @@ EPISODE = Budget(turns=64, tokens=131_072, seconds=3600.0, command_seconds=900.0
 @dataclass(frozen=True)
 class HarnessSettings:
     """budget: of one episode; its command_seconds must outlast the longest tool call with its waiting. limits: of the
-    proposer's own sandbox. max_bytes, max_files: of a submission."""
+    proposer's own sandbox. max_bytes, max_files: of a submission. wire: bounds of a tool's request."""
 
     budget: Budget = EPISODE
     limits: Limits = SANDBOX
     max_bytes: int = 64 << 20
     max_files: int = 4_000
+    wire: WireLimits = WireLimits()
 
 
 @dataclass
@@ -201,7 +203,7 @@ class _Run:
         seen = mounts(
             proposer.shared(), proposer.past(self.assignment, home / "past"), home / "assignment.md", home / "socket"
         )
-        server = ToolServer(self.desk.answer, home / "socket", self.notes)
+        server = ToolServer(self.desk.answer, home / "socket", self.notes, limits=settings.wire)
         stack.callback(server.close)
         agent = proposer.agent(self.seed)
         seen = [*seen, *getattr(agent, "mounts", ())]  # a coding agent brings its program

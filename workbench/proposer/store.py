@@ -122,9 +122,8 @@ class HarnessStore:
             path.write_bytes(data)
             path.chmod(0o755 if executable else 0o644)
         version = Version(number, digest(folder), time.time(), **fields)
-        with (self.folder / "versions.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(version.to_row()) + "\n")
-            file.flush()
+        lines = "".join(json.dumps(v.to_row()) + "\n" for v in [*self.versions, version])
+        _replace(self.folder / "versions.jsonl", lines)
         self.versions.append(version)
         return version
 

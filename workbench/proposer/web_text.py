@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote_plus
 
-MAX_UNPACKED = 16 << 20
+MAX_UNPACKED = 512 << 10  # bytes that are read of a page, packed or not
 _TAG = re.compile(r"<[^<>]{0,2000}>")
 _UNSEEN = (("<script", "</script"), ("<style", "</style"), ("<!--", "-->"))
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{40,}={0,2}(?:\s+[A-Za-z0-9+/_-]{8,}={0,2})*")
@@ -22,16 +22,16 @@ _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|\\n|\\t")
 
 
 def unpacked(data: bytes, headers: Mapping[str, str]) -> bytes:
-    """The body without its content encoding; of a bomb, the first 16 MiB."""
+    """The body without its content encoding; of a long one, its beginning."""
     for _ in range(3):  # packed more than once
         if data[:2] == b"\x1f\x8b":
             data = _inflate(data, 31)
         elif "deflate" in headers.get("content-encoding", "").lower() and data:
             plain = _inflate(data, 15) or _inflate(data, -15)
-            return plain or data
+            return plain or data[:MAX_UNPACKED]
         else:
             break
-    return data
+    return data[:MAX_UNPACKED]
 
 
 def _inflate(data: bytes, window: int) -> bytes:
@@ -97,6 +97,7 @@ def _plain_readings(text: str) -> Iterator[str]:
     yield text
     seen = html.unescape(html.unescape(_TAG.sub(" ", text)))
     yield seen
+    yield _TAG.sub(" ", seen)  # tags written as entities
     yield html.unescape(_TAG.sub("", text))  # words cut by tags
     yield unquote_plus(unquote_plus(seen))
     yield _ESCAPE.sub(_escaped, text)
