@@ -54,6 +54,8 @@ class Processes:
                 return len(killed)
             if late > _KILL_SECONDS or (late > _RACE_SECONDS and found - killed):
                 return len(killed) + self.kill_all()  # it forks faster than one by one can kill
+            if found & killed:
+                self._wake_init()
             killed |= found
             for pid in found:
                 self._signal(pid)
@@ -108,6 +110,7 @@ class Processes:
             seen.update(found)
             if time.monotonic() > until:
                 raise TimeoutError(f"{len(found)} processes do not end")
+            self._wake_init()
             try:
                 self._signal_from_within(signal.SIGKILL)
             except BlockingIOError:  # the sandbox has used up its processes, ours too
@@ -115,6 +118,11 @@ class Processes:
                     self._signal(pid)
             time.sleep(0.0005)
         return len(seen)
+
+    def _wake_init(self) -> None:
+        """A tracer may have stopped the first process, which takes the dead's status: without it they never go."""
+        with contextlib.suppress(OSError):
+            signal.pidfd_send_signal(self.init, signal.SIGCONT)
 
     def _signal_from_within(self, number: int) -> None:
         os.setns(self.init, CLONE_NEWPID)
