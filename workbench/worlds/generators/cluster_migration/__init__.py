@@ -1,0 +1,1 @@
+"""Manifests of an old cluster, layered and drifted, migrated under policy."""
