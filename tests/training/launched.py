@@ -1,12 +1,8 @@
-"""What a launch test starts, once a process: updates, a checkpoint, an update after it, and the weights on file.
-
-python -m tests.training.launched OUT [CHECKPOINT]
-"""
+"""What each process of a launch test does: updates, a checkpoint, an update after it, and the weights on file."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import torch
@@ -45,7 +41,3 @@ def main(out: str, checkpoint: str = "") -> None:
         torch.save({"weights": weights, "rows": rows, "kind": one.accelerator.distributed_type.value}, Path(out))
     one.accelerator.wait_for_everyone()
     one.accelerator.end_training()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--shaping", default="", help="pprs, terminal, pooled or direct (default: the plain reward)")
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--gradient-checkpointing", dest="gradient_checkpointing", action="store_true", default=None)
+    parser.add_argument("--betas", type=float, nargs=2, default=None)
     for field in fields(UpdateSettings):
         kind = TYPES.get(str(field.type), str if str(field.type).startswith("Literal") else None)
         if kind is not None:
