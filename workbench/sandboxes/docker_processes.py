@@ -10,12 +10,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.sandboxes import SandboxError
+from workbench.sandboxes.docker_listen import listen_in
 from workbench.sandboxes.docker_local import LocalFiles
 from workbench.sandboxes.docker_owner import LABEL, owner
 
@@ -87,6 +90,14 @@ class Killer:
     def files(self) -> LocalFiles:
         """The container's files as this machine sees them; when it cannot, every path is the engine's to look up."""
         return LocalFiles(self._init if self.local else 0, self._is_ours)
+
+    def listen(self, port: int = 0) -> socket.socket:
+        """A listening socket in the container's network. Raises SandboxError where this machine cannot enter it."""
+        if not self.local:
+            raise SandboxError(
+                "the host can serve a sandbox only as root on the Docker engine's own machine: take bubblewrap"
+            )
+        return listen_in(self._init, self._is_ours, port)
 
     def kill(self, since: int | None = None) -> int:
         """Kill everything started by exec, or (with `since`) one command's tree. Returns the number killed."""

@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import posixpath
+import socket
 import tarfile
 import threading
 import time
@@ -230,6 +231,12 @@ class DockerSandbox:
             result = self.exec(["rm", "-rf", "--", *paths[at : at + 500]], cwd="/", user="0")
             if not result.ok:
                 raise SandboxError(f"docker: could not remove files in sandbox {self.id}: {result.output[:300]}")
+
+    def listen(self, port: int = 0) -> socket.socket:
+        """A socket that listens on the sandbox's own loopback (0: any free port), to be served by this process. Only as
+        root on the engine's own machine."""
+        self._alive()
+        return self._killer.listen(port)
 
     # ------------------------------------------------------------------ endings
     def kill_all(self) -> int:
