@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,13 +99,26 @@ def at(folder: Path) -> Generator:
 def _load(name: str, folder: Path) -> Generator:
     if lacking := missing(folder):
         raise WorldError(f"{folder} lacks {', '.join(lacking)}: `workbench worlds new` shows what belongs there")
-    if str(folder.parent) not in generators.__path__:
-        generators.__path__.append(str(folder.parent))
+    _package(name, folder)
     loaded = {role: _module(name, role) for role in ROLES}
     generator = Generator(name, folder, **loaded)
     if generator.spec.name != name:
         raise WorldError(f"{folder}/world.py: SPEC.name is {generator.spec.name!r}, the folder is {name!r}")
     return generator
+
+
+def _package(name: str, folder: Path) -> None:
+    """Make the folder importable as workbench.worlds.generators.<name>; another folder of the name is forgotten."""
+    full = f"{generators.__name__}.{name}"
+    known = sys.modules.get(full)
+    if known is not None and list(known.__path__) == [str(folder)]:
+        return
+    for module in [m for m in sys.modules if m == full or m.startswith(f"{full}.")]:
+        del sys.modules[module]
+    package = ModuleType(full, f"The generator in {folder}.")
+    package.__path__ = [str(folder)]
+    sys.modules[full] = package
+    setattr(generators, name, package)
 
 
 def _module(name: str, role: str) -> ModuleType:

@@ -33,7 +33,7 @@ ATTRIBUTES = frozenset(
     "__globals__ __code__ __subclasses__ __builtins__ __loader__ __import__ f_globals f_back modules meta_path _getframe system popen "
     "fork execv execve spawnv open_code read_bytes read_text".split()
 )
-SAME_CODE = 8  # statements in a function that two roles hold word for word
+SAME_CODE = 6  # statements of a function that two roles hold word for word
 
 
 def role_independence(generator: Generator, environment: Environment | None = None) -> list[str]:
@@ -128,12 +128,12 @@ def _pasted(trees: dict[str, ast.Module]) -> list[str]:
     wrong = []
     for role, tree in trees.items():
         for node in ast.walk(tree):
-            if (
-                not isinstance(node, ast.FunctionDef)
-                or sum(isinstance(n, ast.stmt) for n in ast.walk(node)) < SAME_CODE
-            ):
+            if not isinstance(node, ast.FunctionDef):
                 continue
-            text = ast.dump(ast.Module(node.body, []))
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            if sum(isinstance(part, ast.stmt) for line in body for part in ast.walk(line)) < SAME_CODE:
+                continue
+            text = ast.dump(ast.Module(body, []))
             other, function = seen.setdefault(text, (role, node.name))
             if other != role:
                 wrong.append(

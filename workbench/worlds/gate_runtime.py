@@ -11,7 +11,7 @@ import json, os, sys
 sys.path.insert(0, sys.argv[1])
 import workbench.worlds.formats, workbench.worlds.generators as generators
 ask = json.load(sys.stdin)
-generators.__path__.append(ask["place"])
+generators.__path__.insert(0, ask["place"])
 __import__("workbench.worlds.generators." + ask["name"])
 prefix = "workbench.worlds.generators." + ask["name"] + "."
 tree = {k: bytes.fromhex(v) for k, v in ask["public"].items()}
