@@ -33,7 +33,7 @@ ATTRIBUTES = frozenset(
     "__globals__ __code__ __subclasses__ __builtins__ __loader__ __import__ f_globals f_back modules meta_path _getframe system popen "
     "fork execv execve spawnv open_code read_bytes read_text".split()
 )
-SAME_CODE = 6  # statements of a function that two roles hold word for word
+SAME_CODE = 5  # statements of a function that two roles hold word for word
 
 
 def role_independence(generator: Generator, environment: Environment | None = None) -> list[str]:
