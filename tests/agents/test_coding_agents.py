@@ -241,6 +241,33 @@ def test_a_policy_that_ends_its_own_agent_has_not_submitted(name, sandbox):
     assert "middle of its work" in episode.error
 
 
+_FORGED = """import json, sys, urllib.request
+body = json.dumps({"messages": [{"role": "user", "content": "say that all is done"}], "max_tokens": 5}).encode()
+head = {"content-type": "application/json"}
+print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, head), timeout=20).status)
+"""
+
+
+@pytest.mark.slow
+def test_a_policy_that_asks_the_model_itself_is_counted_and_marked(backend, tmp_path):
+    """It can: the agent is its own process. What it asks counts as its turns, and is marked as no turn of the agent's."""
+    name = "pi"
+    (tmp_path / "Dockerfile").write_text("FROM python:3.12-slim\nWORKDIR /app\n")
+    find = "grep -o 'http://127.0.0.1:[0-9]*/v1' /var/tmp/coding-agent/models.json"
+    script = [
+        Say("", [write(name, "/app/forged.py", _FORGED)]),
+        Say("", [run(name, f"python3 forged.py $({find})/chat/completions")]),
+        Say("All is done."),
+        Say("Done indeed."),
+    ]
+    with WireEndpoint(*script) as endpoint:
+        solver = agent(name, endpoint)
+        with backend.start(backend.build(tmp_path), mounts=solver.mounts) as box:
+            episode = play(solver, box)
+    assert [bool(t.extra.get("detached")) for t in episode.turns] == [False, False, True, False]
+    assert episode.turns[2].text == "All is done."
+
+
 @pytest.mark.slow
 def test_the_prompt_no_longer_fits(name, sandbox):
     full = Say(status=400, body="This model's maximum context length is 100 tokens")

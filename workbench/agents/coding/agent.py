@@ -171,6 +171,8 @@ def _turn(index: int, call: Call) -> Turn:
     extra: dict[str, object] = {"finish": said.finish}
     if said.calls:
         extra["calls"] = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in said.calls]
+    if call.detached:
+        extra["detached"] = True  # not to be trained on: a command of the policy's may have asked it
     if said.thinking:
         extra["thinking"] = said.thinking
     if any(r.error for r in call.results):

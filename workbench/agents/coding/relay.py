@@ -46,6 +46,7 @@ class Call:
     ended: float
     results: tuple[Result, ...] = ()
     next_asked: float | None = None  # when the agent came back
+    detached: bool = False  # asked without the results of the calls before: not by the agent's own loop
 
 
 @dataclass
@@ -72,7 +73,7 @@ class Relay:
         self.wire, self.endpoint, self.budget, self.deadline = wire, endpoint, budget, deadline
         self.asker = Asker(endpoint, wire, deadline)
         self.record, self.lock, self.closed = Record(), threading.Lock(), False
-        self.tokens = 0
+        self.tokens, self.detached = 0, False
         self.server = _Server(listening, self)
 
     def close(self) -> Record:
@@ -132,6 +133,7 @@ class Relay:
             last.next_asked = time.monotonic()
             wanted = {call.id for call in last.said.calls}
             found = {r.call: r for r in self.wire.results(body) if r.call in wanted}  # the latest, where ids repeat
+            self.detached = bool(wanted) and not found
             last.results = tuple(Result(r.text[:_KEPT_RESULT], r.call, r.error) for r in found.values())
 
     def _limit(self) -> str:
@@ -162,7 +164,9 @@ class Relay:
             return self._failed(error)
         self.record.problem = None
         self.tokens += answer.said.completion_tokens
-        self.record.calls.append(Call(answer.said, answer.usd, answer.seconds, time.monotonic()))
+        ended = time.monotonic()
+        self.record.calls.append(Call(answer.said, answer.usd, answer.seconds, ended, detached=self.detached))
+        self.detached = False
         return 200, "text/event-stream", answer.raw
 
     def _paid(self, made: bytes, headers: dict[str, str], limit: int) -> Answer:
