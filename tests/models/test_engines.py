@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
-from tiny import END, tiny_llama, torch
+from tiny import END, tiny_llama, tiny_tokenizer, torch
 
 from workbench.models import ContextFull, ModelError, Sampling
 from workbench.models.engine_llama import LlamaDecoder, supports
-from workbench.models.engines import Engine, Generation
+from workbench.models.engines import Engine, Generation, get_engine
 from workbench.models.engines_transformers import TransformersEngine
 from workbench.models.kvcache import SlotCache
 from workbench.models.sampler import shaped
@@ -206,3 +206,16 @@ def test_a_broken_index_is_no_traceback(engine, tmp_path):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../../nowhere"}}))
     with pytest.raises(ModelError, match="cannot read weights"):
         engine.load_weights(tmp_path)
+
+
+def test_one_string_opens_an_engine_with_its_chat_format(tmp_path):
+    tiny_llama().save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    engine, chat_format = get_engine(f"transformers:{tmp_path}", dtype="float32", threads=1, max_context=128)
+    with closing(engine):
+        prompt = chat_format.prompt([{"role": "user", "content": "x"}])
+        answer = engine.generate(prompt, Sampling(4, seed=1))
+        assert 0 < len(answer.ids) <= 4
+        assert engine.max_context == 128
+    with pytest.raises(ValueError, match="no engine"):
+        get_engine("smollm3")

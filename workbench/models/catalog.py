@@ -55,3 +55,37 @@ def _open(spec: str, options: dict) -> Model:
         f"no model {spec!r}: use smollm2, transformers:PATH_OR_ID, litellm:PROVIDER/NAME (litellm:openai/NAME with "
         "api_base=URL for a compatible server) or scripted:FILE"
     )
+
+
+def open_engine(spec: str, *, template: str | None = None, **options: object):
+    """(engine, chat format) from one string, for training and for the gateway:
+
+    "smollm2"                  the embedded SmolLM2-135M-Instruct, in this process
+    "transformers:PATH_OR_ID"  a local folder or a hub model, in this process
+    "vllm:URL[,URL...]"        vLLM servers; tokenizer=PATH where their model folder is not on this machine
+
+    template: a chat template in place of the tokenizer's own (workbench.models.chat_format.HERMES for tools).
+    options: dtype, device, threads, max_batch, max_context; for vLLM end_ids, max_context, timeout, key.
+    Raises ValueError for an unknown string, ModelError when it cannot be opened."""
+    from workbench.models.chat_format import ChatFormat
+
+    kind, _, rest = spec.partition(":")
+    if kind == "vllm" and rest:
+        from transformers import AutoTokenizer
+
+        from workbench.models.vllm_engine import VllmEngine
+
+        place = options.pop("tokenizer", None)
+        engine = VllmEngine(rest.split(","), **options)
+        tokenizer = AutoTokenizer.from_pretrained(place or engine.folder)
+    elif spec == "smollm2" or (kind == "transformers" and rest):
+        from workbench.models.embedded import smollm2_folder
+        from workbench.models.engines_transformers import TransformersEngine
+        from workbench.models.transformers_model import load
+
+        loading = {k: options.pop(k) for k in ("dtype", "device", "threads", "offline") if k in options}
+        model, tokenizer = load(smollm2_folder() if spec == "smollm2" else rest, **loading)
+        engine = TransformersEngine(model, tokenizer, name=spec, **options)
+    else:
+        raise ValueError(f"no engine {spec!r}: use smollm2, transformers:PATH_OR_ID or vllm:URL[,URL]")
+    return engine, ChatFormat(tokenizer, engine.end_ids, template=template)

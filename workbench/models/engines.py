@@ -79,3 +79,12 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """End every request with ModelError and let go of what it holds. May be called twice."""
+
+
+def get_engine(spec: str, *, template: str | None = None, **options: object):
+    """(engine, chat format) from one string: "smollm2", "transformers:PATH_OR_ID" or "vllm:URL[,URL...]".
+
+    template, options, errors: see workbench.models.catalog.open_engine."""
+    from workbench.models.catalog import open_engine
+
+    return open_engine(spec, template=template, **options)

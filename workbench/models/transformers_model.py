@@ -141,20 +141,20 @@ class TransformersModel:
                 self._known.popitem(last=False)
 
 
-def load_transformers(
-    path: str | Path,
-    *,
-    name: str = "",
-    dtype: str = "auto",
-    device: str = "auto",
-    threads: int | None = None,
-    offline: bool = False,
-    **options: object,
-) -> TransformersModel:
-    """Load a local folder or a hub model. dtype: "auto" = bfloat16 on a GPU and on a CPU that multiplies it natively,
-    else float32. threads: torch's in this process, on a CPU; None = all cores but one, at least one. (Sandboxes work on
-    the same machine: two threads on two busy cores were seen to decode 15 times slower than one, since each matrix
-    product waits for its slowest thread.) options: max_batch, max_context. Raises ModelError that says what to do."""
+def load_transformers(path: str | Path, *, name: str = "", **options: object) -> TransformersModel:
+    """Load a local folder or a hub model. options: those of `load` and of TransformersModel (max_batch, max_context).
+    Raises ModelError that says what to do."""
+    loading = {k: options.pop(k) for k in ("dtype", "device", "threads", "offline") if k in options}
+    return TransformersModel(*load(path, **loading), name=name or f"transformers:{path}", **options)
+
+
+def load(
+    path: str | Path, *, dtype: str = "auto", device: str = "auto", threads: int | None = None, offline: bool = False
+) -> tuple[torch.nn.Module, object]:
+    """(model, tokenizer) of a local folder or a hub model. dtype: "auto" = bfloat16 on a GPU and on a CPU that multiplies
+    it natively, else float32. threads: torch's in this process, on a CPU; None = all cores but one, at least one.
+    (Sandboxes work on the same machine: two threads on two busy cores were seen to decode 15 times slower than one,
+    since each matrix product waits for its slowest thread.) Raises ModelError that says what to do."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
@@ -171,7 +171,7 @@ def load_transformers(
             f"cannot load {path}: {error}. Name a folder with config.json, weights and tokenizer, or a hub model that this "
             "machine can reach (gated models need HF_TOKEN)"
         ) from error
-    return TransformersModel(model.to(device), tokenizer, name=name or f"transformers:{path}", **options)
+    return model.to(device), tokenizer
 
 
 @contextmanager
