@@ -14,8 +14,9 @@ from workbench.agents import Agent, Budget, get_agent
 from workbench.agents.coding.endpoint import Endpoint
 from workbench.agents.coding.install import InstallError, install, package
 from workbench.models.prices import Price
-from workbench.sandboxes import SandboxError, get_backend
+from workbench.sandboxes import Network, SandboxError, get_backend
 from workbench.tasks.load import load
+from workbench.tasks.scaffold import scaffold
 from workbench.traces.importers.drafts import UnknownEntry
 from workbench.traces.reading import open_trace
 from workbench.trials.run import run_trial
@@ -287,6 +288,29 @@ def test_as_a_user_who_is_not_root(name, backend, tmp_path):
             assert episode.submitted, episode
             assert "bob" in episode.turns[0].observation
             assert box.read("/home/bob/who") == b"bob\n"
+
+
+@pytest.mark.slow
+def test_in_a_sandbox_with_a_network_the_model_is_still_asked_directly(name, backend, tmp_path):
+    """There the sandbox's variables name a proxy, which leads to no host of this machine."""
+    (tmp_path / "Dockerfile").write_text("FROM python:3.12-slim\nWORKDIR /app\n")
+    with WireEndpoint(Say("look", [run(name, "echo $http_proxy")]), Say("Done.")) as endpoint:
+        solver = agent(name, endpoint)
+        with backend.start(backend.build(tmp_path), mounts=solver.mounts, network=Network("public")) as box:
+            episode = play(solver, box)
+    assert episode.submitted
+    assert "127.0.0.1:3128" in episode.turns[0].observation
+
+
+@pytest.mark.slow
+def test_each_step_of_a_task_is_a_conversation_of_its_own(name, backend, tmp_path):
+    task = scaffold(tmp_path / "task", multi_step=True)
+    script = [Say("look", [run(name, "ls -A /var/tmp")]), Say("First done."), Say("Second done.")]
+    with WireEndpoint(*script) as endpoint:
+        trial = run_trial(task, agent(name, endpoint), backend)
+    assert trial.outcome == "graded"
+    assert [len(e.turns) for e in trial.episodes] == [2] + [1] * (len(trial.episodes) - 1)
+    assert "First done." not in json.dumps(endpoint.requests[2:])
 
 
 @pytest.mark.slow

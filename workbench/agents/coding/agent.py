@@ -158,7 +158,8 @@ def _ended(record: Record, result: ExecResult) -> tuple[EndedBy, str]:
 
 
 def _said(result: ExecResult) -> str:
-    return " ".join((result.stderr.strip() or result.stdout.strip())[-_TAIL:].split())
+    text = (result.stderr.strip() or result.stdout.strip())[-_TAIL:]
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _turn(index: int, call: Call) -> Turn:

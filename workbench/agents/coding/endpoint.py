@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from workbench.agents.coding.wire import Said, Wire, events, record
 from workbench.models.budget import Budget as Cap
@@ -94,7 +95,8 @@ class Asker:
         self.url = base.rstrip("/") + wire.PATH
         self.headers = {"content-type": "application/json", "accept": "text/event-stream",
                         **wire.headers(endpoint.key()), **endpoint.headers}  # fmt: skip
-        self.client = httpx.Client(follow_redirects=False, verify=_trust())
+        here = urlsplit(base).hostname in ("127.0.0.1", "localhost", "::1")  # no proxy leads back to this machine
+        self.client = httpx.Client(follow_redirects=False, verify=_trust(), trust_env=not here)
 
     def close(self) -> None:
         self.client.close()

@@ -17,7 +17,7 @@ import socketserver
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -33,6 +33,7 @@ MAX_CONNECTIONS = 8
 _PARSING = threading.BoundedSemaphore(4)  # a hostile body takes twenty times its size in memory: few at once
 _PASSED_HEADERS = re.compile(r"[A-Za-z0-9_., -]{1,2000}")  # what anthropic-beta may hold
 _KEPT_REFUSALS = 50
+_KEPT_SYSTEM = 256 << 10  # characters
 _KEPT_RESULT = 64 << 10  # characters of one tool result
 
 
@@ -81,7 +82,7 @@ class Relay:
         self.closed = True
         self.server.stop()
         self.asker.close()
-        return self.record
+        return replace(self.record, calls=list(self.record.calls))  # a call that ends later changes nothing
 
     # ------------------------------------------------------------ one request
 
@@ -126,7 +127,7 @@ class Relay:
     def _heard(self, body: dict[str, Any]) -> None:
         """What the agent's tools brought since the last reply."""
         if not self.record.calls:
-            self.record.system = self.record.system or self.wire.system(body)
+            self.record.system = self.record.system or self.wire.system(body)[:_KEPT_SYSTEM]
             return
         last = self.record.calls[-1]
         if last.next_asked is None:
@@ -188,6 +189,8 @@ class Relay:
 
     def _failed(self, error: AskError) -> tuple[int, str, bytes]:
         """Failures are told with a status that agents do not try again: the host has tried."""
+        if self.closed:  # it was we who hung up
+            return self._error(400, "the episode is over")
         if error.kind == "rejected" and not self.record.calls:  # no turn of the policy's can be to blame
             self.record.failure = f"the endpoint refuses the first request: {error}"
         elif error.kind == "infra":
