@@ -237,6 +237,36 @@ def _worlds(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="default 0")
     parser.add_argument("--tier", default="unit", choices=tiers, help="default unit")
     parser.add_argument("--kinds", metavar="KIND,KIND", help="keep only these corruption kinds of the plan")
+    parser = new(
+        "corpus",
+        "build environments that cover the axes, each gated; goes on where it was stopped",
+        "corpus",
+        "worlds_corpus",
+    )
+    parser.add_argument("out", metavar="OUT", help="a folder: new, or of a corpus that was stopped")
+    parser.add_argument("--size", type=_positive, required=True, metavar="N", help="environments (Tev-Gym: 1170)")
+    parser.add_argument(
+        "-j", "--jobs", type=_positive, default=None, metavar="N", help="processes (default: the cores)"
+    )
+    parser.add_argument(
+        "--tier", action="append", choices=tiers, help="only this one; may be repeated (default: all but micro)"
+    )
+    parser.add_argument("--generator", action="append", metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument(
+        "--partition",
+        choices=("training", "calibration", "held_out_seeds", "held_out_generators"),
+        help="only seeds of this host-kept partition (default: all seeds)",
+    )
+    parser.add_argument("--salt", default="workbench", help="of the partitions; who knows it knows them")
+    parser.add_argument("--no-tasks", action="store_true", help="gate and label, write no tasks")
+    parser = new("coverage", "coverage, balance and horizon of a corpus", "coverage", "worlds_corpus")
+    parser.add_argument("corpus", metavar="CORPUS", help="a folder that `worlds corpus` made")
+    parser.add_argument(
+        "--uncovered", type=_positive, default=20, metavar="N", help="uncovered pairs to show (default 20)"
+    )
+    parser = new("overlap", "lexical overlap of a corpus with held-out tasks", "overlap", "worlds_corpus")
+    parser.add_argument("corpus", metavar="CORPUS", help="a folder that `worlds corpus` made")
+    parser.add_argument("held_out", nargs="+", metavar="HELD_OUT", help="a folder of Harbor tasks or text files")
 
 
 def _train_plan(commands: Any) -> None:

@@ -39,14 +39,14 @@ def _build(generator: Generator, spec: Spec, seed: int, tier: Tier, kinds: tuple
     generator.world.check(world)
     workflow = generator.world.workflow(world)
     _check_workflow(workflow, spec, tier)
-    clean = _checked_tree(generator.world.render(world), "input/")
+    clean = checked_tree(generator.world.render(world), "input/")
     if (again := generator.world.recover(clean)) != world:
         raise WorldError(f"recover(render(world)) is another world: {_difference(world, again)}")
     plan = _kept(generator.world.plan(world, draw.fork("plan")), kinds, tier)
     public, sealed = apply_all(clean, plan)
     if invert_all(public, sealed) != clean:
         raise WorldError("undoing all defects doesn't give the clean files back")
-    public = _checked_tree(public, "input/")
+    public = checked_tree(public, "input/")
     truth = plain_json(generator.world.truth(world, sealed), "truth()")
     prompt = render_prompt(spec, generator.world.prompt(world, sealed))
     reference = _trajectory(generator, public, workflow)
@@ -96,7 +96,7 @@ def _check_workflow(workflow: Workflow, spec: Spec, tier: Tier) -> None:
         known.add(stage.name)
 
 
-def _checked_tree(tree: Tree, top: str, most: int = MAX_FILES) -> dict[str, bytes]:
+def checked_tree(tree: Tree, top: str, most: int = MAX_FILES) -> dict[str, bytes]:
     for path, data in tree.items():
         parts = path.split("/") if isinstance(path, str) else []
         if not (path.startswith(top) and all(p not in ("", ".", "..") for p in parts) and path.isprintable()):
@@ -131,7 +131,7 @@ def _trajectory(generator: Generator, public: Tree, workflow: Workflow) -> tuple
     for stage, outputs in steps:
         if outputs:
             try:
-                _checked_tree(outputs, "output/")
+                checked_tree(outputs, "output/")
             except WorldError as error:
                 raise WorldError(f"reference.solve() after {stage}: {error}") from None
     if lacking := [o.path for o in generator.spec.outputs if o.path not in steps[-1][1]]:
