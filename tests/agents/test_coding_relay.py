@@ -248,12 +248,13 @@ def test_an_overloaded_stream_is_asked_again():
 
 def test_an_address_for_each_episode():
     with WireEndpoint(Say("a")) as endpoint:
-        target = Endpoint(lambda: f"{endpoint.url}/sessions/7/v1", "m")
+        target = Endpoint(lambda: (f"{endpoint.url}/sessions/7/v1", "its-token"), "m")
         made = Relay(socket.create_server(("127.0.0.1", 0)), chat, target, Budget(), time.monotonic() + 30)
         made.url = f"http://127.0.0.1:{made.server.server_address[1]}/v1"
         post(made)
         made.close()
         assert endpoint.paths == ["/sessions/7/v1/chat/completions"]
+        assert endpoint.headers[0]["authorization"] == "Bearer its-token"
 
 
 @pytest.mark.parametrize(("wrong", "words"), [({"url": "ftp://x"}, "http"), ({"model": ""}, "model")])

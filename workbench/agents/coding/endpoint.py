@@ -32,14 +32,14 @@ Kind = Literal["infra", "context", "rejected", "time"]
 class Endpoint:
     """Where a model answers. It stays on the host; a sandbox sees neither its address nor its key.
 
-    url: up to and with the version ("https://HOST/v1"), or a function that gives it, asked once an episode (a gateway
-    may hand out a session each). model: the name that is asked for, whatever an agent says. key_env: the variable of
+    url: up to and with the version ("https://HOST/v1"), or a function that gives an address and its key, asked once an
+    episode (a gateway hands out a session each). model: the name that is asked for, whatever an agent says. key_env: the variable of
     this process that holds the key; "" for none. price: US dollars per million tokens; unknown prices are NaN, and so
     are the costs. cap: a spending cap that may be shared. reply_tokens: most tokens of one reply. call_seconds: most
     seconds of one reply. retries: further attempts when the endpoint is busy, fails or breaks off. headers: added to
     each request (never shown)."""
 
-    url: str | Callable[[], str]
+    url: str | Callable[[], tuple[str, str]]
     model: str
     key_env: str = ""
     price: Price = Price()
@@ -55,15 +55,17 @@ class Endpoint:
         if not self.model:
             raise ValueError("endpoint: name the model that is asked for")
 
-    def key(self) -> str:
-        """The key, read when it is needed and kept nowhere. ValueError when the variable is not set."""
+    def door(self) -> tuple[str, str]:
+        """Address and key for one episode; the key is read when it is needed. ValueError when its variable is not set."""
+        if not isinstance(self.url, str):
+            return self.url()
         if not self.key_env:
-            return ""
+            return self.url, ""
         if not (key := os.environ.get(self.key_env, "").strip()):
             raise ValueError(
                 f"endpoint: the environment variable {self.key_env} is not set: it should hold the API key"
             )
-        return key
+        return self.url, key
 
 
 class AskError(Exception):
@@ -91,10 +93,10 @@ class Asker:
         import httpx
 
         self.endpoint, self.wire, self.deadline = endpoint, wire, deadline
-        base = endpoint.url() if callable(endpoint.url) else endpoint.url
+        base, key = endpoint.door()
         self.url = base.rstrip("/") + wire.PATH
         self.headers = {"content-type": "application/json", "accept": "text/event-stream",
-                        **wire.headers(endpoint.key()), **endpoint.headers}  # fmt: skip
+                        **wire.headers(key), **endpoint.headers}  # fmt: skip
         here = urlsplit(base).hostname in ("127.0.0.1", "localhost", "::1")  # no proxy leads back to this machine
         self.client = httpx.Client(follow_redirects=False, verify=_trust(), trust_env=not here)
 

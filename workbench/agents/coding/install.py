@@ -135,10 +135,12 @@ def _run(command: list[str], folder: Path, package: Package) -> None:
             f"npm did not finish installing {package.name} within {_SECONDS:g} s; run it again"
         ) from None
     if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if "error" in line.lower()] or done.stderr.splitlines()
+        lines = [
+            line for line in done.stderr.splitlines() if " error " in line and not line.startswith("npm error     at ")
+        ]
         raise InstallError(
             f"npm could not install {', '.join(package.wanted())} (exit code {done.returncode}):\n"
-            + "\n".join(lines[-12:])
+            + "\n".join(lines[:8] or done.stderr.splitlines()[-8:])
             + "\nCheck the registry and proxy of your npm configuration (`npm config list`), then run it again: it goes on "
             "with what is there"
         )
