@@ -120,6 +120,15 @@ def test_a_server_ends_with_calls_in_flight(tmp_path):
     link.close()
 
 
+def test_a_fault_of_the_host_ends_no_episode(tmp_path, ask, capfd):
+    notes = Notes()
+    server = ToolServer(lambda request: 1 / 0, tmp_path, notes)
+    answer = ask(tmp_path, "build")
+    server.close()
+    assert (answer["ok"], answer["exit_code"], notes.to_row()) == (False, 70, {"host-error": 1})
+    assert "ZeroDivisionError" in capfd.readouterr().err
+
+
 def test_a_long_path_of_the_socket_is_no_trouble(tmp_path):
     folder = tmp_path / ("x" * 100) / ("y" * 100)
     folder.mkdir(parents=True)

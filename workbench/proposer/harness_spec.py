@@ -25,8 +25,9 @@ def open_harness(
     **options: object,
 ) -> HarnessProposer:
     """A HarnessProposer from "harness:AGENT:MODEL". AGENT "terminal" takes any model of workbench.models.get_model, with
-    `options`, and draws with the episode's seed; "script" takes a file; any other goes to get_agent as "AGENT:MODEL"."""
-    from workbench.agents import get_agent
+    `options`, and draws with the episode's seed; "script" takes a file; a coding agent (say "harness:codex:NAME") takes
+    `endpoint` and asks it for its own model: NAME only stands in the proposer's name."""
+    from workbench.agents import CODING, get_agent
     from workbench.models import get_model
 
     _, kind, name = [*spec.split(":", 2), "", ""][:3]
@@ -39,5 +40,5 @@ def open_harness(
         def agent(seed: int) -> Agent:
             return get_agent("terminal", model, sampling=replace(drawn, seed=seed))
     else:
-        agent = get_agent(f"{kind}:{name}", **options)  # type: ignore[arg-type]
+        agent = get_agent(kind if kind in CODING else f"{kind}:{name}", **options)  # type: ignore[arg-type]
     return HarnessProposer(agent, backend=backend, toolbox=toolbox, store=store, settings=settings, name=spec)

@@ -258,12 +258,11 @@ class ToolDesk:
         with working(charge):
             if args.get("action") == "list":
                 return Answer(shown(library.list()))
-            import tempfile
-
-            folder = Path(tempfile.mkdtemp(prefix="workbench-world-")) / "task"
             corruptions = [str(c) for c in args.get("corruptions") or []][:32]
             try:
-                made = library.compose(str(args.get("generator")), str(args.get("tier")), corruptions, folder)
+                made = library.compose(
+                    str(args.get("generator")), str(args.get("tier")), corruptions, request.scratch / "world"
+                )
             except ValueError as error:
                 return Answer(f"refused: {plain(str(error))}", False, 64)
             return Answer("composed; the host chose the seed. Validate it, and change it as you like", folder=made)

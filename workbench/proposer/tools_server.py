@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +24,12 @@ MAX_TEXT = 24_000  # characters of an answer
 
 @dataclass(frozen=True)
 class Request:
-    """One call. tool, args: as asked. folder: the task that came with it, written anew on the host; None without one.
-    wanted: whether somebody still waits for the answer."""
+    """One call. tool, args: as asked. scratch: a folder that goes with the call. folder: the task that came with it, written
+    anew on the host; None without one. wanted: whether somebody still waits for the answer."""
 
     tool: str
     args: Mapping[str, Any]
+    scratch: Path
     folder: Path | None = None
     wanted: Callable[[], bool] = lambda: True
 
@@ -138,7 +141,8 @@ class ToolServer:
                 folder = temporary / "task"
                 receive_files(conn, request["files"], folder, self.limits, deadline)
             wanted = lambda: not self.closing.is_set() and not is_gone(conn)  # noqa: E731
-            return self.handle(Request(request["tool"], args if isinstance(args, dict) else {}, folder, wanted))
+            args = args if isinstance(args, dict) else {}
+            return self.handle(Request(request["tool"], args, temporary, folder, wanted))
         except BadMessage as error:
             self.notes.add(error.kind)
             return Answer(f"refused: {error}", ok=False, exit_code=64, data={"kind": error.kind})
@@ -146,6 +150,12 @@ class ToolServer:
             if error.kind.startswith("over-"):
                 self.notes.add(error.kind)
             return Answer(f"refused: {error}", ok=False, exit_code=75, data={"kind": error.kind})
+        except OSError:
+            raise
+        except Exception as error:  # a fault of ours: it must not take the episode with it
+            self.notes.add("host-error")
+            sys.stderr.write(f"a proposer's tool failed:\n{traceback.format_exc()[-2000:]}\n")
+            return Answer(f"the host failed ({type(error).__name__}); go on without this call", ok=False, exit_code=70)
 
 
 def _listen(folder: Path) -> socket.socket:

@@ -23,6 +23,7 @@ from workbench.admission.calibration import Calibration
 from workbench.agents import Agent, Budget
 from workbench.proposer import Assignment, Proposal, Proposer
 from workbench.proposer.assignments import make_assignments
+from workbench.proposer.workspace import Past
 from workbench.runs.folder import Run
 from workbench.runs.progress import progress, say
 from workbench.sandboxes import Backend
@@ -184,6 +185,8 @@ def generate(wheel: Flywheel, parents: Sequence[Task], round: int = 1) -> list[P
     wheel.say(f"round {round}: the solver ({wheel.solver(0).model}) attempts {len(parents)} parent environments")
     before = wheel.measure(parents, round, "parents")
     _need_attempts([t for trials in before.values() for t in trials])
+    if (refresh := getattr(wheel.proposer, "refresh", None)) is not None:  # a harness reads the rollouts
+        refresh([Past(t.name, t, before[t.digest], round) for t in parents])
     assignments = wheel.assign(parents, before, round)
     wheel.say(f"round {round}: {len(assignments)} assignments to {wheel.proposer.name}, each through the whole gate")
     with progress(label=f"round {round}: gate", total=len(assignments)) as done:

@@ -42,8 +42,9 @@ def ask(tool, folder=None, save=None, **args):
             link.connect(SOCKET)
             link.sendall(MAGIC + struct.pack(">I", len(data)) + data)
             for name, _, size in request.get("files", []):
-                with open(os.path.join(folder, name), "rb") as file:
-                    link.sendfile(file, count=size)
+                if size:
+                    with open(os.path.join(folder, name), "rb") as file:
+                        link.sendfile(file, count=size)
         except BrokenPipeError:
             pass  # the host has refused already; its answer says why
         except OSError as error:
