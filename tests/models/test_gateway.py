@@ -243,6 +243,20 @@ def test_deep_arguments_do_no_harm(served):
     assert post(session, {"messages": messages[1:], "tools": TOOLS})[0] == 200
 
 
+def test_text_that_is_none_is_refused(served):
+    session = served(["hi"]).open_session()
+    status, got = post(session, b'{"messages": [{"role": "user", "content": "\\ud800"}]}')
+    assert status == 400, got
+    assert not session.failures
+
+
+def test_a_fault_of_the_gateways_own_is_an_infrastructure_failure(served):
+    session = served(lambda _: 1 / 0).open_session()
+    status, _ = post(session, {"messages": [{"role": "user", "content": "x"}]})
+    assert status == 503
+    assert "ZeroDivisionError" in session.failures[0]
+
+
 def raw(gateway, text: bytes) -> bytes:
     host, port = gateway._server.server_address
     with socket.create_connection((host, port), timeout=20) as connection:

@@ -167,6 +167,23 @@ def test_a_server_that_is_not_there_is_named():
         VllmEngine("http://127.0.0.1:9")
 
 
+def test_several_servers_share_the_work_and_a_dead_one_is_left_out(server, folders):
+    alive = VllmEngine([server.url, f"http://localhost:{server.port}"])  # one machine, one server, two addresses
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(alive.generate, [1, 2, i], Sampling(300)) for i in range(4)]
+        while sum(s.busy for s in alive._servers) < 2 and not all(r.done() for r in running):
+            pass
+        busy = [s.busy for s in alive._servers]
+        assert all(r.result(60).ids for r in running)
+    assert max(busy) - min(busy) <= 1
+    half = VllmEngine([server.url, "http://127.0.0.1:9"])
+    half._servers.reverse()  # the dead one is asked first
+    assert half.generate([1, 2], Sampling(4)).ids
+    assert "127.0.0.1:9" in half.health().detail
+    assert half.load_weights(folders[0]) == 1
+    assert half.generate([1, 2], Sampling(4)).versions[0] == 1
+
+
 def test_stopped_nothing_is_left(server):
     process = server._process
     engine = VllmEngine(server.url)

@@ -112,7 +112,8 @@ class Gateway:
     def close_session(self, session: Session) -> Session:
         """Turn its agent away from now on. The recording stays with the session; an answer that is being sampled is
         not added to it any more."""
-        session.closed = True
+        with session._lock:
+            session.closed = True
         with self._lock:
             self._sessions.pop(session.id, None)
         return session
@@ -151,6 +152,9 @@ class Gateway:
         except ModelError as error:
             session.failures.append(str(error)[:500])
             raise
+        except Exception as error:  # a fault of ours: the trial must not be taken for a bad policy
+            session.failures.append(f"{type(error).__name__}: {error}"[:500])
+            raise ModelError(f"the gateway failed: {type(error).__name__}") from error
         finally:
             with session._lock:
                 session._busy -= 1
@@ -215,7 +219,7 @@ def _refuse(session: Session, reason: str) -> None:
 def _prepared(recording: Recording, asked: Asked):
     try:
         return recording.prepare(asked.messages, asked.tools)
-    except (ModelError, RecursionError) as error:  # the template refused what the agent sent
+    except (ModelError, RecursionError, UnicodeError, TypeError) as error:  # lone surrogates are no text, say
         raise BadRequest(f"these messages cannot be written as a prompt: {error}") from error
 
 

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler
 from workbench.models import ModelError
 from workbench.models.gateway_chat import Asked, BadRequest, read_request, stream_of
 
-BODY = 16 << 20  # bytes of a request
+BODY = 4 << 20  # bytes of a request: a context of 262,144 tokens is about 1 MB
 PATH = re.compile(r"/sessions/([A-Za-z0-9._-]{1,128})/v1/(chat/completions|models)/?(?:\?.*)?")
 
 

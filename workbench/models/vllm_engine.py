@@ -102,11 +102,13 @@ class VllmEngine:
             for server in self._servers:
                 server.epoch += 1
         for server in self._alive():
-            self._post(server, "/pause?mode=abort")
+            self._tell(server, "/pause?mode=abort")
+        self._alive()
 
     def resume(self) -> None:
-        for server in self._alive():
-            self._post(server, "/resume")
+        for server in self._servers:
+            if not server.broken:
+                self._tell(server, "/resume")
         with self._state:
             self._paused = False
             self._state.notify_all()
@@ -142,6 +144,9 @@ class VllmEngine:
                     "--logprobs-mode processed_logprobs, or sample at temperature 1 without top_p and top_k"
                 )
             choice = self._ask(server, prompt, room, sampling, done, deadline)
+        except OSError as error:
+            self._lost(server, error)
+            return [], [], [], ""  # another server, if there is one
         finally:
             with self._state:
                 server.busy -= 1
@@ -183,9 +188,6 @@ class VllmEngine:
             if left < self._timeout:
                 raise OutOfTime(f"{self.name}: the caller's time ran out before the answer came") from error
             raise ModelError(f"{server.url}: no answer within {self._timeout:.0f} s") from error
-        except OSError as error:
-            server.broken = f"cannot be reached: {error}"
-            raise ModelError(f"{server.url} {server.broken}: look at the server's log and start it again") from error
 
     def _says_processed(self, server: _Server) -> bool | None:
         """Ask with top_k 1: the likeliest token then has probability 1 (1/n where n tokens tie) in the distribution that is
@@ -202,6 +204,21 @@ class VllmEngine:
         if not alive:
             raise ModelError("; ".join(f"{s.url}: {s.broken}" for s in self._servers))
         return alive
+
+    def _lost(self, server: _Server, error: Exception) -> None:
+        """Take out a server that does not answer any more. Raises ModelError when it does: one request was lost."""
+        try:
+            call(f"{server.url}/health", timeout=5, key=self._key)
+        except (OSError, ModelError):
+            server.broken = f"cannot be reached ({error}): look at its log and start it again"
+            return
+        raise ModelError(f"{server.url}: a request was lost: {error}") from error
+
+    def _tell(self, server: _Server, path: str) -> None:
+        try:
+            self._post(server, path)
+        except (OSError, ModelError) as error:
+            server.broken = str(error)
 
     def _reload(self, server: _Server, folder: Path, version: int) -> None:
         try:
