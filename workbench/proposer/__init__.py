@@ -80,6 +80,7 @@ def get_proposer(spec: str, **options: object) -> Proposer:
     """A proposer from one string, so that a notebook parameter can name any:
 
     "program"           a seeded program that varies small file tasks by direction; no model
+    "world"             latent worlds chosen by pass rate and failures; no model. Options: of proposer.latent.LatentWorlds
     "harness:AGENT:MODEL"  an agent (see workbench.agents.get_agent; say "terminal") with a model, in a workspace with tools:
                         the `harness` method. "harness:script:FILE" acts by a script. Options: see harness_spec.open_harness
     anything else       a model (see workbench.models.get_model) that is asked once for all files: the `prompt` method
@@ -88,6 +89,10 @@ def get_proposer(spec: str, **options: object) -> Proposer:
         from workbench.proposer.program import ProgramProposer
 
         return ProgramProposer(**options)
+    if spec == "world":
+        from workbench.proposer.world import WorldProposer
+
+        return WorldProposer(**options)  # type: ignore[arg-type]
     if spec.startswith("harness:"):
         from workbench.proposer.harness_spec import open_harness
 

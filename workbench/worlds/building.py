@@ -73,6 +73,14 @@ def task_id(spec: Spec, seed: int, tier: Tier, kinds: tuple[str, ...] | None = N
     return f"{spec.name}-r{spec.revision}-{tier}-s{seed}{some}"
 
 
+def planned_kinds(name: str | Generator, seed: int, tier: Tier = "unit") -> tuple[str, ...]:
+    """The corruption kinds of the full plan, in its order, with repeats; without building the rest."""
+    generator = get(name) if isinstance(name, str) else name
+    draw = Draw("world", generator.spec.name, generator.spec.revision, seed, tier)
+    world = generator.world.make(draw.fork("world"), tier)
+    return tuple(defect.kind for defect in generator.world.plan(world, draw.fork("plan")))
+
+
 def clean_tree(environment: Environment) -> dict[str, bytes]:
     """The files before corruption."""
     return invert_all(environment.public, environment.defects)
