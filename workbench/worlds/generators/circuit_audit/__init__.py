@@ -1,0 +1,1 @@
+"""Transpiled Clifford circuits audited against their sources, a device and its calibrations, in exact arithmetic."""
