@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import codecs
+import contextlib
 import gzip
 import html
 import json
+import threading
 import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote
 
 import pytest
 
 from workbench.proposer.web import Found, Response, Rules, Web, WebRefused
+from workbench.proposer.web_client import HttpClient
 
 HELD_OUT = (
     "Restore the broken checkpoint of the language model at the given path so that every tensor has the shape that the "
@@ -158,3 +162,45 @@ def test_a_search_leaves_out_benchmarks_and_says_so():
     assert "tbench" not in text
     assert "(2 results of benchmarks left out)" in text
     assert usd == 0.01
+
+
+@pytest.fixture
+def site():
+    """A server on this machine with a page, a redirect and an endless answer."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            if self.path.startswith("/redirect"):
+                self.send_response(302)
+                self.send_header("Location", "https://www.tbench.ai/")
+                self.end_headers()
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                for _ in range(1_000 if self.path == "/endless" else 1):
+                    self.wfile.write(f"<p>asked for {self.path}</p>".encode() + b" " * 10_000)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_http_client_fetches_real_pages_and_leaves_redirects_to_the_rules(site):
+    web = Web(RULES, fetch_client=HttpClient(reach="all"))
+    assert "asked for /a%20b?q=1" in web.fetch(f"{site}/a b?q=1#part")[0]
+    with pytest.raises(WebRefused, match="benchmark"):
+        web.fetch(f"{site}/redirect")
+    assert len(HttpClient(reach="all").get(f"{site}/endless", max_bytes=50_000).body) == 50_000
+
+
+def test_by_default_the_http_client_reaches_no_private_address(site):
+    with pytest.raises(WebRefused, match="private address") as refused:
+        Web(RULES, fetch_client=HttpClient()).fetch(site)
+    assert refused.value.kind == "web-failed"
