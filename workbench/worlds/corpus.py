@@ -74,8 +74,10 @@ def as_sketch(row: dict[str, Any]) -> Sketch:
 
 
 def build_corpus(out: str | Path, plan: Plan, jobs: int | None = None) -> Corpus:
-    """Make or go on with the corpus in `out`. Raises RunLocked while another process writes it, WorldError when `out` holds another plan
+    """Make or go on with the corpus in `out`. Raises KeyError for unknown generators, RunLocked while another process writes it, WorldError when `out` holds another plan
     or too few environments pass."""
+    for name in plan.generators or ():
+        catalog.folder_of(name)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / "lock")
