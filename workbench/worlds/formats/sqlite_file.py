@@ -47,11 +47,20 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _rows(connection: sqlite3.Connection, name: str) -> list[tuple[Any, ...]]:
+    """All rows; a computed column can make a small file's rows endless, so their content is measured while it's read."""
+    rows, size = [], 0
+    for row in connection.execute(f"SELECT * FROM {_quoted(name)} LIMIT {ROWS + 1}"):
+        size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
+        rows.append(row)
+        if len(rows) > ROWS or size > LIMIT:
+            raise ValueError(f"table {name} holds too much")
+    return rows
+
+
 def _table(connection: sqlite3.Connection, name: str) -> Table:
     info = connection.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
-    rows = connection.execute(f"SELECT * FROM {_quoted(name)} LIMIT {ROWS + 1}").fetchall()
-    if len(rows) > ROWS:
-        raise ValueError("too many rows")
+    rows = _rows(connection, name)
     key = tuple(row[1] for row in sorted((r for r in info if r[5]), key=lambda r: r[5]))
     links = connection.execute(f"PRAGMA foreign_key_list({_quoted(name)})").fetchall()
     foreign = tuple(sorted((str(row[3]), str(row[2]), str(row[4] or "")) for row in links))

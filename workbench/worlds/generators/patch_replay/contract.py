@@ -111,7 +111,7 @@ def prompt(world: Any) -> Prompt:
             "A rejected hunk, under policy skip-hunk, is left out, the rest of its patch stays. Under drop-patch the whole patch is taken back: its applied and fuzzy hunks become reverted and keep their line, offset and fuzz.",
             "hunks.jsonl: hunk counts from 1 within the patch; file is the path in the new release, like src/x.py; line, from 1, where the (shortened) hunk was put or found; offset = line - new-side start - dropped context lines in front; both 0 when rejected.",
             "patches.csv: status dropped; or partial if a hunk was rejected; or already-upstream if all are present; else applied. hunks_applied counts applied, fuzzy and reverted ones.",
-            "report.json: files_changed against upstream, sorted; lines of all files; sha256 of every file; by_status counts of patches, statuses that occur; needs_review: patches with a rejected or fuzzy hunk, sorted. Every file ends with a line end.",
+            "report.json: files_changed against upstream, sorted; lines: how many all final files have together; sha256 of every file; by_status counts of patches, statuses that occur; needs_review: patches with a rejected or fuzzy hunk, sorted. Every file ends with a line end.",
         ),
         authority=(
             "A patch file whose sha256 differs from series.csv is damaged: take the mail of this patch with the revision in series.csv.",
