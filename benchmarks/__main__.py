@@ -7,7 +7,7 @@ import importlib
 import json
 import sys
 
-NAMES = ("agents", "contamination", "engines", "labelling", "proposer", "sandboxes", "traces", "trials", "validation")
+NAMES = ("agents", "contamination", "engines", "labelling", "proposer", "sandboxes", "traces", "trials", "validation", "worlds")
 
 
 def main() -> int:
