@@ -34,7 +34,7 @@ SPEC = Spec(
             {"files_changed": ["string"], "lines": "integer", "sha256": {"<path>": "string"}, "by_status": {"<status>": "integer"}, "needs_review": ["string"]},
         ),
     ),
-    curriculum_layer="mastery", workflow_stages=("restore", "apply", "judge", "build", "report"), tools=("python3", "patch"),
+    curriculum_layer="mastery", workflow_stages=("restore", "apply", "judge", "build", "report"), tools=("python3",),
     artifact_roles=("source", "patch", "series", "mail-archive", "rename-table"), relation_types=("order", "checksum", "revision", "rename"),
     source_kind="source maintenance",
 )  # fmt: skip
