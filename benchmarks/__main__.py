@@ -7,7 +7,19 @@ import importlib
 import json
 import sys
 
-NAMES = ("agents", "contamination", "engines", "labelling", "proposer", "sandboxes", "traces", "trials", "validation", "worlds")
+NAMES = (
+    "agents",
+    "contamination",
+    "engines",
+    "labelling",
+    "proposer",
+    "sandboxes",
+    "traces",
+    "training",
+    "trials",
+    "validation",
+    "worlds",
+)
 
 
 def main() -> int:
