@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.worlds import Defect
 from workbench.worlds.generators.retail_warehouse import contract
+from workbench.worlds.generators.retail_warehouse.world import truth as sealed
 
 BASE = "output/warehouse.sqlite"
 
@@ -68,8 +69,6 @@ def _complete(world: Any, truth: Mapping[str, Any], tables: Mapping[str, list]) 
 
 
 def stale(world: Any, defects: tuple[Defect, ...]) -> dict[str, dict[str, bytes]]:
-    from workbench.worlds.generators.retail_warehouse.world import truth as sealed
-
     truth = sealed(world, defects)
     tables = truth["tables"]
     last = world.months[-1]

@@ -19,70 +19,78 @@ NODES = (
     ("summary", 8, ("aggregates",)),
 )
 LABELS = {"dim_customer": "segment", "dim_product": "category", "fact_sales": "channel"}
+NOTHING = sqlite_file.Table({}, [])
 
 
-def _records(table: sqlite_file.Table | None) -> list[dict[str, Any]]:
-    return [] if table is None else [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+def _column(table: sqlite_file.Table, name: str) -> list[Any]:
+    """The values of a column; None for each row when there is no such column."""
+    names = list(table.columns)
+    if name not in names:
+        return [None] * len(table.rows)
+    at = names.index(name)
+    return [row[at] for row in table.rows]
 
 
-def _same_cell(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and a == b
-
-
-def _match(expected: list[dict[str, Any]], got: list[dict[str, Any]], key: list[str]) -> float:
-    """F1 of the rows; a row is right when all its cells are, those of surplus columns counting against it."""
-    wanted = {tuple(row[k] for k in key): row for row in expected}
+def _match(columns: list[str], expected: list[list[Any]], table: sqlite_file.Table, key: list[str]) -> float:
+    """F1 of the rows; a row is right when it has the right columns and all its cells are right."""
+    names = list(table.columns)
+    if set(names) != set(columns):
+        return 0.0
+    order, places = [names.index(c) for c in columns], [columns.index(k) for k in key]
+    wanted = {tuple(row[p] for p in places): row for row in expected}
     hits = set()
-    for row in got:
-        name = tuple(row.get(k) for k in key)
-        other = wanted.get(name)
-        if other is not None and row.keys() == other.keys() and all(_same_cell(row[k], v) for k, v in other.items()):
+    for row in table.rows:
+        own = [row[i] for i in order]
+        name = tuple([own[p] for p in places])
+        # Equal, and of equal types: 1 is 1.0 in Python, but not in a warehouse of whole numbers.
+        if wanted.get(name) == own and [*map(type, own)] == [*map(type, wanted[name])]:
             hits.add(name)
-    return 2 * len(hits) / (len(expected) + len(got)) if hits else 0.0
+    return 2 * len(hits) / (len(expected) + len(table.rows)) if hits else 0.0
 
 
 def _mean(values: Iterable[float]) -> float:
     values = list(values)
-    # A sum of ones over their number is exactly one; the loop keeps it the same in any order.
     return sum(values) / len(values) if values else 0.0
 
 
 def _schema(truth: Mapping[str, Any], found: Mapping[str, sqlite_file.Table]) -> float:
+    """Declared columns with their types, keys and references; surplus ones count against it."""
     right = total = 0
     for name, columns in truth["columns"].items():
-        table = found.get(name, sqlite_file.Table({}, []))
-        right += sum(table.columns.get(c) == kind for c, kind in columns.items()) - len(
-            table.columns.keys() - columns.keys()
-        )
+        table = found.get(name, NOTHING)
+        surplus = len(table.columns.keys() - columns.keys())
+        right += sum(table.columns.get(c) == kind for c, kind in columns.items()) - surplus
         right += set(table.key) == set(truth["keys"][name])
         links = {(a, b) for a, b in truth["links"].get(name, [])}
         have = [(a, b) for a, b, _ in table.foreign]
-        right += len(links & set(have)) - (len(have) - len(links & set(have)))
+        good = len(links & set(have))
+        right += good - (len(have) - good)
         total += len(columns) + 1 + len(links)
     return max(0, right) / total
 
 
-def _labels(expected: Mapping[str, list], got: Mapping[str, list], key: Mapping[str, list[str]]) -> float:
-    """Share of labelled rows, among those expected or present, which carry the canonical label."""
+def _labels(truth: Mapping[str, Any], found: Mapping[str, sqlite_file.Table]) -> float:
+    """Share of labelled rows that carry the canonical label, table by table; a table not loaded yet says nothing."""
     shares = []
-    for table, column in LABELS.items():
-        if not got[table]:
-            continue  # not loaded yet: dimensions and facts speak of that
-        right = {row[key[table][0]]: row[column] for row in expected[table]}
-        shares.append(
-            sum(right.get(row.get(key[table][0]), ...) == row.get(column) for row in got[table]) / len(got[table])
-        )
+    for name, column in LABELS.items():
+        table = found.get(name, NOTHING)
+        if table.rows:
+            at = list(truth["columns"][name]).index(column)
+            right = {row[0]: row[at] for row in truth["tables"][name]}
+            pairs = zip(_column(table, truth["keys"][name][0]), _column(table, column), strict=True)
+            shares.append(sum(right.get(who, ...) == label for who, label in pairs) / len(table.rows))
     return _mean(shares)
 
 
-def _joined(got: Mapping[str, list], links: Mapping[str, list], key: Mapping[str, list[str]]) -> float:
+def _joined(truth: Mapping[str, Any], found: Mapping[str, sqlite_file.Table]) -> float:
+    """Share of references that lead somewhere."""
     good = total = 0
-    for table, pairs in links.items():
+    for name, pairs in truth["links"].items():
+        table = found.get(name, NOTHING)
         for column, target in pairs:
-            name = key[target][0]
-            ids = {row.get(name) for row in got[target]} - {None}
-            total += max(1, len(got[table]))
-            good += sum(row.get(column) in ids for row in got[table])
+            ids = set(_column(found.get(target, NOTHING), truth["keys"][target][0])) - {None}
+            total += max(1, len(table.rows))
+            good += sum(value in ids for value in _column(table, column))
     return good / total
 
 
@@ -95,9 +103,7 @@ def _json_share(expected: Mapping[str, Any], got: Any) -> float:
         other = got.get(name)
         if isinstance(value, list) and value:
             total += max(len(value), len(other) if isinstance(other, list) else 0)
-            right += (
-                sum(hostile.same(a, b) for a, b in zip(value, other, strict=False)) if isinstance(other, list) else 0
-            )
+            right += sum(map(hostile.same, value, other)) if isinstance(other, list) else 0
         else:
             total += 1
             right += hostile.same(value, other)
@@ -109,20 +115,18 @@ def score(truth: Mapping[str, Any], tree: Mapping[str, bytes]) -> dict[str, floa
     found = sqlite_file.read(tree.get("output/warehouse.sqlite"), truth["columns"])
     if not found:
         return {name: 0.0 for name, _, _ in NODES}
-    key = truth["keys"]
-    expected = {
-        t: [dict(zip(truth["columns"][t], row, strict=True)) for row in rows] for t, rows in truth["tables"].items()
+    part = {
+        table: _match(list(columns), truth["tables"][table], found.get(table, NOTHING), truth["keys"][table])
+        for table, columns in truth["columns"].items()
     }
-    got = {table: _records(found.get(table)) for table in expected}
-    part = {table: _match(expected[table], got[table], key[table]) for table in expected}
     own = [part[t] for t in ("dim_customer", "dim_product", "dim_store", "fact_sales")]
     return {
         "readable": float(any(own)),
         "schema": _schema(truth, found),
         "dimensions": _mean(v for t, v in part.items() if t.startswith("dim_")),
         "facts": _mean(v for t, v in part.items() if t.startswith("fact_")),
-        "normalization": _labels(expected, got, key),
-        "relations": _joined(got, truth["links"], key),
+        "normalization": _labels(truth, found),
+        "relations": _joined(truth, found),
         "aggregates": part["agg_month_region_category"],
         "quality_report": _json_share(truth["quality"], hostile.json_file(tree, "output/quality_report.json")),
         "summary": _json_share(truth["summary"], hostile.json_file(tree, "output/summary.json")),
