@@ -16,6 +16,7 @@ from workbench.models.sampler import shaped
 from workbench.models.vllm_engine import VllmEngine
 from workbench.models.vllm_server import VllmServer, find_python
 
+pytestmark = pytest.mark.timeout(900)  # the server needs over a minute to start, several on a busy machine
 INSTALL = Path(__file__).parents[2] / "scripts/install_vllm.sh"
 CONTEXT = 1024
 
