@@ -12,11 +12,12 @@ slows the wall clock down but not them, so `cores_needed` says what the target a
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -35,16 +36,26 @@ _READ = (
     "cat assignment.md", "ls past_environments/*", "cat past_trajectories/index.jsonl", "cat memory/*; ls tools",
     "cat past_environments/parent/instruction.md", "cat past_environments/parent/tests/*", "cat skills/create_task.md",
 )  # fmt: skip
-_BREAK = "mv env_000/solution/solve.sh /tmp/s; printf '#!/bin/bash\\ntrue\\n' > env_000/solution/solve.sh; chmod +x env_000/solution/solve.sh"
-_EPISODE = (
-    *_READ, *_READ, "cp -r past_environments/parent env_000; ls -R env_000",
-    *(f"echo 'Line {n}.' >> /tmp/draft.md; wc /tmp/draft.md" for n in range(20)), "echo 'Work in /app.' >> env_000/instruction.md",
-    f"{TOOL}build.py env_000", _BREAK, f"{TOOL}validate.py env_000 oracle", "cp -p /tmp/s env_000/solution/solve.sh",
-    f"{TOOL}validate.py env_000 oracle", f"{TOOL}validate.py env_000 noop", f"{TOOL}run.py env_000 --solution 'bash /solution/solve.sh; ls -l'",
-    *("sed -n 1,20p env_000/task.toml",) * 5, f"{TOOL}validate.py env_000 oracle", f"{TOOL}validate.py env_000 noop",
-    "echo 'A note.' >> memory/notes.md", "cat memory/notes.md",
+_BREAK = "mv ENV/solution/solve.sh /tmp/s; printf '#!/bin/bash\\ntrue\\n' > ENV/solution/solve.sh; chmod +x ENV/solution/solve.sh"
+_WRITE = tuple(f"echo 'Line {n}.' >> /tmp/draft.md; wc /tmp/draft.md" for n in range(20))
+_TEST = (
+    "cp -r past_environments/parent ENV; ls -R ENV", "echo 'Work in /app.' >> ENV/instruction.md",
+    f"{TOOL}build.py ENV", f"{_BREAK}; {TOOL}validate.py ENV oracle", "cp -p /tmp/s ENV/solution/solve.sh",
+    f"{TOOL}validate.py ENV oracle", f"{TOOL}validate.py ENV noop",
+    f"{TOOL}run.py ENV --solution 'bash /solution/solve.sh; ls -l'", *("sed -n 1,20p ENV/task.toml",) * 6,
+    f"{TOOL}validate.py ENV oracle", f"{TOOL}validate.py ENV noop",
 )  # fmt: skip
-TURNS = len(_EPISODE) + 1
+_END = ("echo 'A note.' >> memory/notes.md", "cat memory/notes.md")
+
+
+def script(number: int) -> tuple[str, ...]:
+    """The commands of an episode. Each tests at another time, as episodes do that were not begun by one clap of hands."""
+    before = number % len(_WRITE)
+    commands = (*_READ, *_READ, *_WRITE[:before], *_TEST, *_WRITE[before:], *_END)
+    return tuple(command.replace("ENV", f"env_{number:03d}") for command in commands)
+
+
+TURNS = len(script(0)) + 1
 
 
 class Sleeping:
@@ -67,15 +78,17 @@ class Sleeping:
         time.sleep(self.seconds)
         self._step(-1)
         said = sum(m["role"] == "assistant" for m in messages)
-        command = _EPISODE[said] if said < len(_EPISODE) else "submit"
+        commands = script(int(re.search(r"# Assignment r1-a(\d+)", messages[1]["content"])[1]))
+        command = commands[said] if said < len(commands) else "submit"
         return Reply(f"Next.\n```bash\n{command}\n```", seconds=time.monotonic() - began, usd=0.0)
 
 
-def run(many: int = 64) -> list[dict[str, object]]:
+def run(many: int = 64) -> Iterator[dict[str, object]]:
     home = Path(tempfile.mkdtemp(prefix="bench-proposer-"))
     try:
         write_task(draw(4, 1), home / "parent", "parent")
-        return [_measure(home, 1), _measure(home, many)]
+        yield _measure(home, 1)
+        yield _measure(home, many)
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
@@ -83,13 +96,13 @@ def run(many: int = 64) -> list[dict[str, object]]:
 def _measure(home: Path, many: int) -> dict[str, object]:
     """`many` episodes at once. busy: the time that replies were in flight, of all that `many` episodes could have."""
     model, backend = Sleeping(), get_backend("bubblewrap", idle_slots=many + 16)
-    toolbox = Toolbox(backend, slots=Slots(task=3, solver=2))
+    toolbox = Toolbox(backend, slots=Slots(task=4, solver=2))
     agent = TerminalAgent(model)
     proposer = HarnessProposer(agent, backend=backend, toolbox=toolbox, store=home / f"store-{many}")
-    _propose(proposer, home / f"warm-{many}")  # layers and images that every later episode finds
+    _propose(proposer, home / f"warm-{many}", 0)  # layers and images that every later episode finds
     model.seconds, model.area, began, cpu = SECONDS, 0.0, time.monotonic(), _cpu_seconds()
     with ThreadPoolExecutor(many) as threads:
-        episodes = list(threads.map(lambda n: _propose(proposer, home / f"{many}-{n}"), range(many)))
+        episodes = list(threads.map(lambda n: _propose(proposer, home / f"{many}-{n}", n), range(many)))
     wall, area = time.monotonic() - began, model.area
     backend.close()  # the wardens' seconds are known when they have ended
     cpu = (_cpu_seconds() - cpu) / many
@@ -102,9 +115,9 @@ def _measure(home: Path, many: int) -> dict[str, object]:
     return row
 
 
-def _propose(proposer: HarnessProposer, target: Path) -> Proposal:
+def _propose(proposer: HarnessProposer, target: Path, number: int) -> Proposal:
     assignment = Assignment(
-        "r1-a000", "bench", 0.0, 1, "parent", str(target.parent / "parent"), "", "harder", 0.9, "none"
+        f"r1-a{number}", "bench", 0.0, 1, "parent", str(target.parent / "parent"), "", "harder", 0.9, "none"
     )
     found = proposer.propose(assignment, target, seed=0)
     told = [turn.observation for turn in found.episode.turns]
