@@ -203,6 +203,9 @@ def _claims(draw: Draw, world: World) -> tuple[tuple[str, str, str], ...]:
         elif draw.chance(0.2):
             right = f"{draw.integer(4000, 9900) / 100:.2f}"
         out.append((model, task, right))
+    if all(claim == ways[""][model, task] for model, task, claim in out):  # rare: no way of counting made a difference
+        model, task, right = out[0]
+        out[0] = (model, task, f"{float(right) - 1:.2f}")
     return tuple(out)
 
 
