@@ -15,6 +15,7 @@ from workbench.agents.coding.endpoint import Endpoint
 from workbench.agents.coding.install import InstallError, install, package
 from workbench.models.prices import Price
 from workbench.sandboxes import Network, SandboxError, get_backend
+from workbench.sandboxes.slots import Slot
 from workbench.tasks.load import load
 from workbench.tasks.scaffold import scaffold
 from workbench.traces.importers.drafts import UnknownEntry
@@ -344,6 +345,19 @@ def test_another_sandbox_and_other_hosts_are_out_of_reach(backend, tmp_path):
         assert "refused" in one.exec(["python3", "-c", ask.format(endpoint.server.server_port)]).output
         assert one.exec(["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}), 3)"]).ok
         listening.close()
+
+
+@pytest.mark.slow
+def test_the_program_is_never_copied(name, tmp_path, monkeypatch):
+    """Also where the file system cannot show its owners as others: a copy would be 400 MB a sandbox."""
+    monkeypatch.setattr(Slot, "shown_tree", lambda self, source: None)
+    (tmp_path / "Dockerfile").write_text("FROM python:3.12-slim\n")
+    with WireEndpoint(Say("Done.")) as endpoint, get_backend("bubblewrap") as backend:
+        solver = agent(name, endpoint)
+        with backend.start(backend.build(tmp_path), mounts=solver.mounts) as box:
+            assert not (box.folder / "mounts").exists()
+            assert play(solver, box).submitted
+            assert not box.exec("touch /opt/workbench/*/new").ok
 
 
 def test_options_that_are_missing_are_named():

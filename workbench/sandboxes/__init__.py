@@ -58,11 +58,13 @@ class Network:
 
 @dataclass(frozen=True)
 class Mount:
-    """A host folder or file seen at `target` inside. Read-only unless `writable`."""
+    """A host folder or file seen at `target` inside. Read-only unless `writable`. shared: large, and readable by all, so
+    that it is never copied, also where the file system can show its owners only as they are."""
 
     source: Path
     target: str
     writable: bool = False
+    shared: bool = False
 
 
 @dataclass(frozen=True)

@@ -181,25 +181,25 @@ class Bubblewrap:
             entry = {"fd": None, "source": str(source), "target": mount.target, "writable": mount.writable}
             if os.geteuid() == 0:
                 entry["fd"] = shift + len(fds)
-                fds.append(self._tree(slot, source, mount.writable, folder))
+                fds.append(self._tree(slot, source, mount, folder))
             sent.append(entry)
         return sent, fds
 
-    def _tree(self, slot: Slot, source: Path, writable: bool, folder: Path) -> int:
+    def _tree(self, slot: Slot, source: Path, mount: Mount, folder: Path) -> int:
         """Root's part of a mount: a detached tree that the warden attaches. What is written to a writable one belongs to
         the sandbox's root, who is nobody here (so it can leave no program that runs as root)."""
-        if writable:
+        if mount.writable:
             os.chown(source, self.first_uid, self.first_uid)
         elif (tree := slot.shown_tree(source)) is not None:
             return tree
-        else:  # this file system cannot show other owners: give the sandbox a copy
+        elif not mount.shared:  # this file system cannot show other owners: give the sandbox a copy
             copy = folder / "mounts" / f"{next(self.host.numbers)}-{source.name}"
             copy.parent.mkdir(exist_ok=True)
             (shutil.copytree if source.is_dir() else shutil.copy)(source, copy)
             give_away(copy.parent)
             source = copy
         tree = linux.clone_tree(str(source))
-        linux.protect_tree(tree, read_only=not writable)
+        linux.protect_tree(tree, read_only=not mount.writable)
         return tree
 
     def _limited(self, controller: str) -> bool:

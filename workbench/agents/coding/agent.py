@@ -48,7 +48,7 @@ class CodingAgent:
     @property
     def mounts(self) -> tuple[Mount, ...]:
         """What a sandbox of this agent has to be started with; installs the agent when it is not there."""
-        return (Mount(install(self.program.package), self.program.root),)
+        return (Mount(install(self.program.package), self.program.root, shared=True),)
 
     def run(self, task: Task, step: Step, sandbox: Sandbox, budget: Budget) -> Episode:
         """Act at one step. Raises ModelError when the endpoint could not be asked (also BudgetExceeded), SandboxError
