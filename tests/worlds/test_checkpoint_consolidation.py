@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+from workbench.worlds import Defect, corruption
 from workbench.worlds.formats import safetensors
 from workbench.worlds.generators.checkpoint_consolidation import alternative, reference
 
@@ -95,3 +96,10 @@ def test_a_file_whose_tensors_do_not_fit_is_refused():
         safetensors.read(good[:-1])
     with pytest.raises(ValueError, match="header"):
         safetensors.header(b"\xff" * 12)
+
+
+def test_an_overwritten_file_comes_back():
+    tree = {"input/a.bin": b"fresh"}
+    sealed = corruption.seal(tree, Defect("stale_overwrite", "input/a.bin", {"hex": b"stale".hex()}))
+    assert corruption.apply(tree, sealed) == {"input/a.bin": b"stale"}
+    assert corruption.invert({"input/a.bin": b"stale"}, sealed) == tree
