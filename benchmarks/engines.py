@@ -22,14 +22,14 @@ from workbench.models.gateway import Caps, Gateway
 BATCHES = (1, 8, 32)
 
 
-def small_llama():
-    """2.2 million weights, the size of the micro profile."""
+def small_llama(width: int = 256, layers: int = 3, inner: int = 512):
+    """2.2 million weights by default: the sizes of the micro profile."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=1024, hidden_size=256, intermediate_size=512, num_hidden_layers=3, num_attention_heads=4,
+        vocab_size=1024, hidden_size=width, intermediate_size=inner, num_hidden_layers=layers, num_attention_heads=4,
         num_key_value_heads=4, max_position_embeddings=2048, tie_word_embeddings=True,
     )  # fmt: skip
     return LlamaForCausalLM(config).eval()
@@ -51,6 +51,8 @@ def run(new: int = 48, prompt: int = 192) -> Iterator[dict[str, object]]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
+        yield decoding("1M", small_llama(128, 4, 384))
+        yield decoding("2M", small_llama())
         yield from speeds("2M", small_llama(), prompt, new)
         yield from speeds("SmolLM2-135M", smollm2(), prompt // 3, new // 2)
     finally:
@@ -85,6 +87,22 @@ def speeds(name: str, model, prompt: int, new: int) -> Iterator[dict[str, object
         "what": f"{name}, 32 agents, 4 turns of {new // 4} tokens: to generate, which reads each prompt anew",
         **talk,
     }
+
+
+def decoding(name: str, model, context: int = 250, steps: int = 40, batch: int = 32) -> dict[str, object]:
+    """One decoding step of 32 rows, sampling left out."""
+    import torch
+
+    from workbench.models.engine_llama import LlamaDecoder
+    from workbench.models.kvcache import SlotCache
+
+    cache, decoder = SlotCache(batch, 512), LlamaDecoder(model, 512)
+    ids = torch.randint(10, 1000, (batch, context), generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        decoder(ids, torch.arange(context).expand(batch, -1).contiguous(), cache, 0)
+        at = torch.full((batch, 1), context)
+        step_ms = median_ms(lambda: decoder(ids[:, :1], at, cache, 0), steps)
+    return {"what": f"{name}: a decoding step of {batch} rows at {context} tokens", "median_ms": step_ms, "tokens_s": 1000 * batch / step_ms}  # fmt: skip
 
 
 def ours_seconds(engine, prompts: list[list[int]], new: int) -> float:
@@ -148,10 +166,10 @@ def overhead(turn_count: int = 16) -> list[dict[str, object]]:
         rows = []
         for clients in (1, 16):
             with ThreadPoolExecutor(clients) as pool:
-                started = time.perf_counter()
+                started, cpu = time.perf_counter(), time.process_time()
                 times = [t for ts in pool.map(lambda _: chat(gateway, turn_count), range(clients)) for t in ts]
-                wall = time.perf_counter() - started
-            rows.append({"what": f"gateway, {clients} at a time: a call of a {turn_count}-turn chat, above the engine's own", "median_ms": 1000 * statistics.median(times) - alone, "p95_ms": 1000 * sorted(times)[int(len(times) * 0.95)] - alone, "calls_s": len(times) / wall})  # fmt: skip
+                wall, cpu = time.perf_counter() - started, time.process_time() - cpu
+            rows.append({"what": f"gateway, {clients} at a time: a call of a {turn_count}-turn chat, above the engine's own", "median_ms": 1000 * statistics.median(times) - alone, "p95_ms": 1000 * sorted(times)[int(len(times) * 0.95)] - alone, "calls_s": len(times) / wall, "cpu_ms_with_client_and_script": 1000 * cpu / len(times)})  # fmt: skip
     return rows
 
 
