@@ -36,6 +36,8 @@ def main(out: str, checkpoint: str = "") -> None:
         assert one.load(checkpoint) == {"pool": ["a"]}
         again = one.update(rollouts)[0]
         assert (again.version, again.loss) == (rows[2]["version"], rows[2]["loss"]), (again, rows[2])
+    if checkpoint:
+        one.save_model(Path(checkpoint).parent / "policy")
     weights = {k: v.cpu() for k, v in one.weights().items()}
     if one.accelerator.is_main_process:
         torch.save({"weights": weights, "rows": rows, "kind": one.accelerator.distributed_type.value}, Path(out))

@@ -65,7 +65,11 @@ def two_processes(out: Path, checkpoints: Path, **environment: str) -> dict:
     return torch.load(out)
 
 
-def same(many: dict, one: dict) -> None:
+def same(many: dict, one: dict, folder: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    saved = AutoModelForCausalLM.from_pretrained(folder / "policy").state_dict()  # what an engine loads
+    assert all(torch.equal(saved[key], weight) for key, weight in many["weights"].items())
     for key, weight in one["weights"].items():
         torch.testing.assert_close(many["weights"][key], weight, atol=2e-6, rtol=1e-5)
     for row, wanted in zip(many["rows"], one["rows"], strict=True):
@@ -79,14 +83,14 @@ def test_two_processes_take_the_step_of_one(tmp_path):
     launched(str(tmp_path / "one.pt"))
     many = two_processes(tmp_path / "two.pt", tmp_path / "checkpoints")
     assert many["kind"] == "MULTI_CPU"
-    same(many, torch.load(tmp_path / "one.pt"))
+    same(many, torch.load(tmp_path / "one.pt"), tmp_path)
 
 
 def test_fsdp_takes_the_step_of_one(tmp_path):
     launched(str(tmp_path / "one.pt"))
     many = two_processes(tmp_path / "two.pt", tmp_path / "checkpoints", **SHARDED)
     assert many["kind"] == "FSDP"
-    same(many, torch.load(tmp_path / "one.pt"))
+    same(many, torch.load(tmp_path / "one.pt"), tmp_path)
 
 
 def settings():

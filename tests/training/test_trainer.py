@@ -142,6 +142,20 @@ def test_weights_stay_float32_and_bf16_is_arithmetic_only():
     assert 0 < moved.max() <= 2e-6  # steps that bf16 weights would have lost
 
 
+def test_recomputed_activations_and_packing_change_nothing():
+    rollouts = sampled_rollouts(tiny_policy(0), 2, 4)
+    plain = learner()
+    wanted = plain.update(rollouts)[0]
+    for changes in ({"gradient_checkpointing": True}, {"layout": "packed"}):
+        one = learner(**changes)
+        got = one.update(rollouts)[0]
+        assert (got.loss, got.grad_norm) == (
+            pytest.approx(wanted.loss, abs=1e-5),
+            pytest.approx(wanted.grad_norm, rel=1e-4),
+        )
+        torch.testing.assert_close(vector(one.policy), vector(plain.policy), atol=1e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
