@@ -30,17 +30,18 @@ SHARDED = {
 }  # fmt: skip
 
 
-def one_of_two(environment: dict[str, str], out: str, checkpoints: str) -> None:
-    from accelerate.state import AcceleratorState, GradientState
+# forks of a clean process that has torch imported already: neither a second import, nor a fork of pytest's threads
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["torch", "accelerate", "transformers.models.llama.modeling_llama"])
 
+
+def one_of_two(environment: dict[str, str], out: str, checkpoints: str) -> None:
     os.environ.update(environment)
-    AcceleratorState._reset_state(reset_partial_state=True)  # what the tests before left in the process that forked
-    GradientState._reset_state()
     launched(out, checkpoints)
 
 
 def two_processes(out: Path, checkpoints: Path, **environment: str) -> dict:
-    """What `accelerate launch --cpu --num_processes 2` sets, in forks, which have torch imported already."""
+    """What `accelerate launch --cpu --num_processes 2` sets, without the launcher's own start."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -48,9 +49,8 @@ def two_processes(out: Path, checkpoints: Path, **environment: str) -> dict:
         "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
         "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", **environment,
     }  # fmt: skip
-    context = multiprocessing.get_context("fork")
     started = [
-        context.Process(target=one_of_two, args=(shared | {"RANK": r, "LOCAL_RANK": r}, str(out), str(checkpoints)))
+        FORKS.Process(target=one_of_two, args=(shared | {"RANK": r, "LOCAL_RANK": r}, str(out), str(checkpoints)))
         for r in ("0", "1")
     ]
     for process in started:
@@ -117,11 +117,10 @@ def killed_while_saving(folder: str, half) -> None:
 
 
 def test_kill_9_while_saving_goes_on_from_the_step_before_with_the_same_next_step(tmp_path):
-    context = multiprocessing.get_context("fork")  # torch is imported already
-    half = context.Event()
-    process = context.Process(target=killed_while_saving, args=(str(tmp_path), half))
+    half = FORKS.Event()
+    process = FORKS.Process(target=killed_while_saving, args=(str(tmp_path), half))
     process.start()
-    assert half.wait(60)
+    assert half.wait(200)
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     assert usable(tmp_path).name == "step-00000001"
