@@ -69,7 +69,7 @@ def _strangers(site: Any, other: Any, draw: Draw) -> Defect:
     """Trials on another site's routes."""
     records = [
         {
-            "trial_id": f"T-{draw.hexadecimal(9)}",
+            "trial_id": f"T-{draw.hexadecimal(12)}",
             "route": draw.choice(other.routes)[0],
             "entry": draw.choice(site.entries)[0],
             "detected": "yes",

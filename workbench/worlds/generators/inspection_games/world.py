@@ -104,14 +104,14 @@ def make(draw: Draw, tier: str) -> World:
 
 
 def _site(draw: Draw, name: str, routes: int, entries: int, most: int) -> tuple[Site, list[tuple[str, str]]]:
-    rows = sorted((f"R-{draw.hexadecimal(5)}", draw.integer(2, 14)) for _ in range(routes))
-    columns = sorted((f"E-{draw.hexadecimal(5)}", draw.integer(30, 90)) for _ in range(entries))
+    rows = sorted((f"R-{draw.hexadecimal(8)}", draw.integer(2, 14)) for _ in range(routes))
+    columns = sorted((f"E-{draw.hexadecimal(8)}", draw.integer(30, 90)) for _ in range(entries))
     trials = []
     for route, _ in rows:
         for entry, _ in columns:
             chance, number = draw.integer(1, 9), draw.integer(most - 3, most)
             outcomes = ["yes" if draw.integer(1, 10) <= chance else "no" for _ in range(number)]
-            trials += [(f"T-{draw.hexadecimal(9)}", route, entry, outcome) for outcome in outcomes]
+            trials += [(f"T-{draw.hexadecimal(12)}", route, entry, outcome) for outcome in outcomes]
     trials = draw.shuffled(trials)
     fixed = [(trial[0], "no" if trial[3] == "yes" else "yes") for trial in draw.sample(trials, 3)]
     return Site(name, draw.integer(3, 12), tuple(rows), tuple(columns), tuple(trials)), fixed

@@ -137,7 +137,7 @@ def _depot(draw: Draw, name: str, orders: int, trips: int) -> Depot:
                     0, 240
                 )
                 legs += _trips(draw, a, b, base, trips)
-    rows = tuple((f"T{draw.hexadecimal(9)}", *leg) for leg in draw.shuffled(legs))
+    rows = tuple((f"T{draw.hexadecimal(12)}", *leg) for leg in draw.shuffled(legs))
     costs = (100 * draw.integer(20, 60), draw.integer(35, 80))
     return Depot(name, codes[0], (orders + 1) // 2, capacity, start, end, *costs, tuple(made), rows)
 
