@@ -22,7 +22,8 @@ class Assignment:
     """What a proposer is asked for (AutoEnvScaling §3.1): a parent environment, how the solver does on it, which way to go.
 
     pass_rate: the solver's mean reward on the parent, in [0, 1]. failure: the most common way it failed, in words;
-    failures: every way with its count. evidence: ids of trials that show it. parent_path: the parent's folder.
+    failures: every way with its count. evidence: ids of trials that show it. quote: a line of what the verifier or the last
+    turns of trial `quoted` said. way: how to go in that direction, in words. parent_path: the parent's folder.
     """
 
     id: str
@@ -37,6 +38,9 @@ class Assignment:
     failure: str
     failures: Mapping[str, int] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
+    quote: str = ""
+    quoted: str = ""
+    way: str = ""
 
     def to_row(self) -> dict[str, Any]:
         return {**self.__dict__, "failures": dict(self.failures), "evidence": list(self.evidence)}
@@ -83,6 +87,8 @@ def get_proposer(spec: str, **options: object) -> Proposer:
     "world"             latent worlds chosen by pass rate and failures; no model. Options: of proposer.latent.LatentWorlds
     "harness:AGENT:MODEL"  an agent (see workbench.agents.get_agent; say "terminal") with a model, in a workspace with tools:
                         the `harness` method. "harness:script:FILE" acts by a script. Options: see harness_spec.open_harness
+    "feedback:MODEL"    the `prompt + feedback` method: the host runs what a model answers and returns the logs. Options:
+                        `backend`, `rounds`, `sampling` (see proposer.feedback), and the model's
     anything else       a model (see workbench.models.get_model) that is asked once for all files: the `prompt` method
     """
     if spec == "program":
@@ -97,6 +103,10 @@ def get_proposer(spec: str, **options: object) -> Proposer:
         from workbench.proposer.harness_spec import open_harness
 
         return open_harness(spec, **options)  # type: ignore[arg-type]
+    if spec.startswith("feedback:"):
+        from workbench.proposer.feedback import open_feedback
+
+        return open_feedback(spec, **options)  # type: ignore[arg-type]
     from workbench.models import get_model
     from workbench.proposer.prompt import PromptProposer
 

@@ -77,19 +77,27 @@ def parent_files(parent: Path) -> str:
     return "\n".join(shown)
 
 
-def question(assignment: Assignment, feedback: str) -> str:
-    """The user message: the assignment, the parent's files, and why the last version was refused."""
+def question(assignment: Assignment, feedback: str, last: str = "") -> str:
+    """The user message: the assignment, the parent's files, and why the last version was refused (`last`: its files)."""
     way = (
         "a simpler variant"
         if assignment.direction == "simpler"
         else "a harder variant (longer horizon or one more skill)"
     )
+    way += f" (this time: {assignment.way})" if assignment.way else ""
+    quoted = f"An attempt that shows it said: {assignment.quote}\n" if assignment.quote else ""
     ask = (
         f"Parent environment: {assignment.parent}\nSolver's mean reward on it: {assignment.pass_rate:.2f}\n"
-        f"Most common failure: {assignment.failure}\nBuild {way}; do not repeat the parent.\n\n"
+        f"Most common failure: {assignment.failure}\n{quoted}Build {way}; do not repeat the parent.\n\n"
         f"The parent's files:\n{parent_files(Path(assignment.parent_path))}"
     )
-    return ask + (f"\n\nYour last version was refused:\n{feedback}" if feedback else "")
+    shown = f"\n\nYour last version:\n{last}" if last else ""
+    return ask + (f"{shown}\n\nYour last version was refused:\n{feedback}" if feedback else "")
+
+
+def last_files(target: Path) -> str:
+    """The files of the version that a revision begins with, when it lies at `target` (workbench.proposer.revise)."""
+    return parent_files(target) if target.is_dir() else ""
 
 
 class PromptProposer:
@@ -103,7 +111,7 @@ class PromptProposer:
         start = time.monotonic()
         messages: list[Message] = [
             {"role": "system", "content": SYSTEM},
-            {"role": "user", "content": question(assignment, feedback)},
+            {"role": "user", "content": question(assignment, feedback, last_files(target) if feedback else "")},
         ]
         sampling = Sampling(**{**self.sampling.__dict__, "seed": seed})
         reply = self.model.reply(messages, sampling)

@@ -148,12 +148,18 @@ def assignment_text(assignment: Assignment, env: str, offered: dict[str, int], f
     }[assignment.direction]
     tools = "\n".join(f"- {tool}: {calls} calls" for tool, calls in offered.items())
     failures = "".join(f"- {count} x {words}\n" for words, count in list(assignment.failures.items())[:10])
+    quoted = (
+        f"An attempt that shows it ({plain(assignment.quoted)}) said: {plain(assignment.quote)}\n"
+        if assignment.quote
+        else ""
+    )
+    way += f" (this time: {assignment.way})" if assignment.way else ""
     text = f"""# Assignment {assignment.id}
 
 Parent environment: `{assignment.parent}` (its files: `past_environments/{parent_id(assignment)}/`)
 The solver's mean reward on it: {assignment.pass_rate:.2f}
 Its most common failure: {plain(assignment.failure)}
-{failures}
+{failures}{quoted}
 Build {way}. Do not repeat the parent or another environment.
 
 Write the finished task to `{WORK}/{env}/` (instruction.md, task.toml, environment/, solution/, tests/), then submit.

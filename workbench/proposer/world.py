@@ -7,6 +7,7 @@ the strong default that any model has to beat, because its environments are exac
 
 from __future__ import annotations
 
+import shutil
 import time
 import tomllib
 from collections.abc import Sequence
@@ -55,6 +56,8 @@ class WorldProposer:
 
     def propose(self, assignment: Assignment, target: Path, *, seed: int, feedback: str = "") -> Proposal:
         began = time.monotonic()
+        if target.exists():  # a revision: worlds are composed anew
+            shutil.rmtree(target)
         draw = Draw("world proposer", assignment.id, seed)
         at = rung_of(Path(assignment.parent_path))
         message = ""
