@@ -14,6 +14,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from workbench.tasks.progress import Contract, Node
@@ -45,7 +46,7 @@ def export_environment(environment: Environment, target: str | Path, *, name: st
     _write(target / "instruction.md", environment.prompt)
     _write(target / "task.toml", _toml(environment, name or f"worlds/{environment.task_id}"))
     _write_environment(environment, target / "environment")
-    _write_solution(modules, target / "solution")
+    _write_solution(environment, modules, target / "solution")
     _write_tests(environment, modules, target / "tests")
     return target
 
@@ -73,12 +74,12 @@ def _write_environment(environment: Environment, folder: Path) -> None:
     _write_tree(environment.public, folder)
 
 
-def _write_solution(modules: GeneratorModules, folder: Path) -> None:
+def _write_solution(environment: Environment, modules: GeneratorModules, folder: Path) -> None:
     _write(folder / "solve.sh", SOLVE_SH)
     source = _source(modules.reference)
     shutil.copyfile(FILES / "solve.py", _ready(folder / "solve.py"))
     _write(folder / "reference.py", source)
-    _write_lib([source], folder / "lib")
+    _write_lib([source], folder / "lib", {data: path for path, data in environment.public.items()})
 
 
 def _write_tests(environment: Environment, modules: GeneratorModules, folder: Path) -> None:
@@ -97,14 +98,23 @@ def _source(module: Any) -> str:
     return Path(module.__file__).read_text(encoding="utf-8")
 
 
-def _write_lib(sources: list[str], lib: Path) -> None:
-    """The shared formats that these sources import, and what those import, below empty packages of the same names."""
+_SHIPPED = (
+    '"""This environment ships the module as {path}."""\n\nimport runpy\n\nglobals().update(runpy.run_path("{path}"))\n'
+)
+
+
+def _write_lib(sources: list[str], lib: Path, shipped: Mapping[bytes, str] = MappingProxyType({})) -> None:
+    """The shared formats that these sources import, and what those import, below empty packages of the same names.
+
+    shipped: bytes -> path of what the agent has too: the solution reads it there, or it would stand in the image as a piece of it."""
     todo, done = set().union(*map(_formats_used, sources)), set()
     while todo:
         name = todo.pop()
         done.add(name)
         text = (FORMATS / f"{name}.py").read_text(encoding="utf-8")
-        _write(lib / "workbench" / "worlds" / "formats" / f"{name}.py", text)
+        place = shipped.get(text.encode())
+        own = text if place is None else _SHIPPED.format(path=place)
+        _write(lib / "workbench" / "worlds" / "formats" / f"{name}.py", own)
         todo |= _formats_used(text) - done
     if done:
         for package in ("workbench", "workbench/worlds", "workbench/worlds/formats"):

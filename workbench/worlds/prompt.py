@@ -8,6 +8,8 @@ from typing import Any
 
 from workbench.worlds import Output, Prompt, Spec
 
+_TOOLS = {"sqlite3": "Python's sqlite3 module"}  # the images have the library, not the command
+
 
 def render(spec: Spec, prompt: Prompt) -> str:
     """The public contract as Markdown: goal, inputs, outputs with their schemas, requirements, authority, toolchain."""
@@ -16,7 +18,7 @@ def render(spec: Spec, prompt: Prompt) -> str:
     parts += ["## Requirements", "\n".join(f"{n}. {text}" for n, text in enumerate(prompt.requirements, 1))]
     if prompt.authority:
         parts += ["## Authority", "\n".join(f"- {text}" for text in prompt.authority)]
-    tools = ", ".join([*spec.tools, *spec.python_packages])
+    tools = ", ".join([*(_TOOLS.get(tool, tool) for tool in spec.tools), *spec.python_packages])
     parts += ["## Tools", f"Available: {tools}. There is no network. Leave `input/` as it is."]
     return "\n\n".join(parts) + "\n"
 
