@@ -25,8 +25,8 @@ FAULTS = ("files", "build", "oracle-fails", "noop-passes")
 # What a log says of each fault, in validate's own words.
 SIGNS = {
     "files": "bad-toml",
-    "build": "build-fails",
-    "oracle-fails": "exactly 1): NOT OK",
+    "build": "task: build:",
+    "oracle-fails": "reward=0 (oracle",
     "noop-passes": "below 0.5): NOT OK",
 }
 _COUNT = (
