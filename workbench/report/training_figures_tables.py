@@ -1,0 +1,168 @@
+"""Tables of training beside the published ones: scores of arms, settings, Cold-Start and its solving control, ablations.
+
+Each returns cells (columns row, column, value, note) that `workbench.report.published.beside` sets beside the paper's. Our rows keep
+their own names where task set and model differ from the paper's, so that no cell claims to be the same measurement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from workbench.statistics import bootstrap_interval, pass_at_k, wilson
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CELLS = ("row", "column", "value", "note")
+
+# Published rows of AutoEnvScaling Table 12 and Tev Table 11 → names of settings that runs record.
+SHARED_MODEL = {
+    "model": ("solver", "model"),
+    "solver groups per update": ("groups",),
+    "rollouts per solver group": ("group",),
+    "rollouts per proposer group": ("proposer_group",),
+    "solver updates between proposer updates": ("proposer_every",),
+    "solver updates between pool reviews": ("review_every",),
+    "calibration rollouts, first": ("calibration_rollouts",),
+    "calibration rollouts, near an edge": ("calibration_more",),
+    "revisions": ("revisions",),
+    "solver updates": ("steps",),
+    "learning rate": ("learning_rate",),
+    "divergence bound": ("delta",),
+    "temperature": ("temperature",),
+}
+TEV_RECIPE = {
+    "trust region": ("delta",),
+    "rollouts per task (G)": ("group",),
+    "tasks per step": ("groups",),
+    "learning rate": ("learning_rate",),
+    "temperature": ("temperature",),
+    "tokens per turn": ("max_tokens",),
+    "tool calls": ("turns",),
+    "seed": ("seed",),
+}
+
+
+def settings(names: Mapping[str, Sequence[str]], parameters: Mapping[str, Any], column: str = "value") -> pd.DataFrame:
+    """AutoEnvScaling Table 12, Tev Table 11: the settings of a run under the published names; a run's other settings are left out.
+    parameters: of the run (params.json). A name that the run does not have has no cell."""
+    rows = []
+    for name, keys in names.items():
+        found = [key for key in keys if parameters.get(key) not in (None, "")]
+        if found:
+            rows.append([name, column, parameters[found[0]], f"parameter {found[0]}"])
+    return _cells(rows)
+
+
+def endpoint_scores(common: pd.DataFrame) -> pd.DataFrame:
+    """AutoEnvScaling Table 3: score of each arm at the common endpoint.
+    common: of workbench.report.training_figures.at_common_step. One row a set."""
+    rows = [[f"ours | {r['set']}", r["arm"], round(r["percent"], 2), f"update {r['step']}, mean of {r['runs']} runs"]
+            for _, r in common.iterrows()]  # fmt: skip
+    return _cells(rows)
+
+
+def task_measures(scores: Sequence[Mapping[str, Any]], k: int) -> dict[str, float]:
+    """S@1, S@k, P@1, P@k over tasks (Tev Table 2). scores: task, rewards (graded ones), passes; tasks with fewer than k graded
+    attempts are left out of S@k and P@k. NaN when no task is left."""
+    graded = [s for s in scores if s["rewards"]]
+    deep = [s for s in graded if len(s["rewards"]) >= k]
+    return {
+        "S@1": _mean([fmean(s["rewards"]) for s in graded]),
+        f"S@{k}": _mean([_best(s["rewards"], k) for s in deep]),
+        "P@1": _mean([s["passes"] / len(s["rewards"]) for s in graded]),
+        f"P@{k}": _mean([pass_at_k(len(s["rewards"]), s["passes"], k) for s in deep]),
+    }
+
+
+def suite_scores(evaluations: pd.DataFrame, prefix: str = "") -> pd.DataFrame:
+    """Tev Tables 2, 3 and 4: S@1, S@k, P@1, P@k of the first and the last evaluation of each arm on each set. The sets are ours: held-out
+    worlds, or the folder of tasks that the run was given."""
+    rows = []
+    for (set_, arm, run), part in evaluations.sort_values("step").groupby(["set", "arm", "run"], sort=False):
+        for when, one in dict(zip(("before", "after"), (part.iloc[0], part.iloc[-1]), strict=True)).items():
+            for measure, value in task_measures(one["scores"], int(one["k"])).items():
+                note = f"{one['tasks']} tasks, {one['k']} attempts, update {one['step']}, run {run}"
+                rows.append([f"ours: {arm}, {when} | {run}", f"{prefix}{set_} {measure}", _rounded(value), note])
+    return _cells(rows)
+
+
+def ablation(updates: pd.DataFrame, evaluations: pd.DataFrame, variants: Mapping[str, str]) -> pd.DataFrame:
+    """Tev Table 5: scores, time of a step and share of dropped groups of each reward variant. variants: run id → its name, say the
+    parameter `reward`. Scores are of each run's last evaluation on its first set."""
+    rows = []
+    for run, name in variants.items():
+        row, own = f"ours: {name} | {run}", updates[updates["run"] == run]
+        if len(own):
+            judged = own["accepted"].sum() + own["dropped"].sum()
+            rows.append([row, "minutes per step", _rounded(own["step_minutes"].mean()), f"{len(own)} updates"])
+            share = 100 * own["dropped"].sum() / judged if judged else math.nan
+            rows.append([row, "groups discarded", _rounded(share, 1), f"of {judged} groups"])
+        part = evaluations[evaluations["run"] == run].sort_values("step")
+        if len(part):
+            last = part[part["set"] == part["set"].iloc[0]].iloc[-1]
+            for measure, value in task_measures(last["scores"], int(last["k"])).items():
+                rows.append([row, measure, _rounded(value), f"{last['set']}, update {last['step']}"])
+    return _cells(rows)
+
+
+def paired_acceptance(pairs: pd.DataFrame) -> pd.DataFrame:
+    """AutoEnvScaling Table 13, environments: acceptance before and after Cold-Start on the same assignments, with the disagreements.
+    pairs: columns assignment, before, after (whether the answer was accepted)."""
+    n = len(pairs)
+    before, after = pairs["before"].astype(bool), pairs["after"].astype(bool)
+    rows = []
+    for name, side in (("base", before), ("Cold-Start", after)):
+        low, high = wilson(int(side.sum()), n)
+        note = f"{side.sum()} of {n}, 95 % [{100 * low:.1f}, {100 * high:.1f}]"
+        rows.append([name, "environment acceptance", round(100 * side.mean(), 1) if n else "", note])
+    won, lost = int((after & ~before).sum()), int((before & ~after).sum())
+    note = f"two-sided sign test p = {sign_test(won, lost):.3g}"
+    return _cells(
+        [*rows, ["disagreements", "favour Cold-Start", won, note], ["disagreements", "favour base", lost, ""]]
+    )
+
+
+def paired_solving(pairs: pd.DataFrame, k: int = 5) -> pd.DataFrame:
+    """AutoEnvScaling Table 13, solving: mean paired change in points with its bootstrap interval over tasks, and pass@k.
+    pairs: columns task, before, after: the passes (bool) of each task's attempts, lists of at least k."""
+    change = [100 * (fmean(a) - fmean(b)) for b, a in zip(pairs["before"], pairs["after"], strict=True)]
+    low, high = bootstrap_interval(change)
+    up, down = sum(c > 0 for c in change), sum(c < 0 for c in change)
+    rows = []
+    for name in ("before", "after"):
+        who = {"before": "base", "after": "Cold-Start"}[name]
+        rows.append([who, "solving avg", round(100 * _mean([fmean(a) for a in pairs[name]]), 1), f"{len(pairs)} tasks"])
+        deep = [pass_at_k(len(a), sum(map(bool, a)), k) for a in pairs[name] if len(a) >= k]
+        rows.append([who, f"solving pass@{k}", _rounded(100 * _mean(deep), 1), f"{len(deep)} tasks"])
+    note = f"95 % [{low:.1f}, {high:.1f}]; paired sign test p = {sign_test(up, down):.3g}"
+    return _cells([*rows, ["change", "solving avg", _rounded(_mean(change), 1), note]])
+
+
+def sign_test(up: int, down: int) -> float:
+    """Two-sided exact p value of `up` against `down` under a fair coin; 1.0 without any."""
+    n, least = up + down, min(up, down)
+    return min(1.0, 2 * sum(math.comb(n, i) for i in range(least + 1)) / 2**n) if n else 1.0
+
+
+def _best(rewards: Sequence[float], k: int) -> float:
+    """Expected best of k of these, drawn without replacement (as workbench.training.evaluate.best_of_k, which this room may not import)."""
+    ordered = sorted(rewards)
+    return math.fsum(r * math.comb(i, k - 1) for i, r in enumerate(ordered)) / math.comb(len(ordered), k)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else math.nan
+
+
+def _rounded(value: float, digits: int = 3) -> float | str:
+    return "" if math.isnan(value) else round(value, digits)
+
+
+def _cells(rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=list(CELLS))
