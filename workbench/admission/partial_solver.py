@@ -8,10 +8,8 @@ measured of a group (Tev Fig. 4, §3.1, A.8) can be compared with what was put i
 from __future__ import annotations
 
 import hashlib
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from workbench.agents import Budget
 from workbench.agents.script import ScriptedAgent
@@ -91,7 +89,8 @@ def draw_behaviour(skill: float, *key: object) -> Behaviour:
 
 
 class PartialSolver:
-    """behaviour: what it does at every task; None: drawn anew at each task from (seed, task) with `skill` (see draw_behaviour)."""
+    """behaviour: what it does at every task; None: drawn anew at each task, from the seed and the task's
+    name without its organization, with `skill` (see draw_behaviour)."""
 
     model = ""
 
@@ -103,9 +102,9 @@ class PartialSolver:
         if step.solution is None or not (step.solution / "reference.py").is_file():
             words = "no solution/reference.py: partial solvers work at latent worlds only (`workbench worlds export`)"
             return Episode(self.name, ended_by="error", error=words, instruction=step.instruction)
-        does = self.behaviour or draw_behaviour(self.skill, self.seed, task.name)
+        does = self.behaviour or draw_behaviour(self.skill, self.seed, task.name.rsplit("/", 1)[-1])
         sandbox.put(step.solution, PLACE)
-        _put_text(sandbox, DRIVER, f"{PLACE}/stage.py")
+        sandbox.write(f"{PLACE}/stage.py", DRIVER.encode())
         return ScriptedAgent(does.commands(budget.turns), name=self.name).run(task, step, sandbox, budget)
 
 
@@ -114,9 +113,15 @@ def group(behaviours: Sequence[Behaviour] = FIGURE_4) -> list[PartialSolver]:
     return [PartialSolver(behaviour) for behaviour in behaviours]
 
 
-def _put_text(sandbox: Sandbox, text: str, target: str) -> None:
-    """Not by a command: every command of an agent is a turn that is graded."""
-    with tempfile.TemporaryDirectory(prefix="wb-partial-") as folder:
-        path = Path(folder) / "file"
-        path.write_text(text, encoding="utf-8")
-        sandbox.put(path, target)
+class GivenOutputs:
+    """Leaves given files below the task's working directory and submits: a known workspace for two graders to judge."""
+
+    model = ""
+
+    def __init__(self, name: str, tree: Mapping[str, bytes], workspace: str = "/app"):
+        self.name, self.tree, self.workspace = name, dict(tree), workspace
+
+    def run(self, task: Task, step: Step, sandbox: Sandbox, budget: Budget) -> Episode:
+        for path, data in self.tree.items():
+            sandbox.write(f"{self.workspace}/{path}", data)
+        return Episode(self.name, submitted=True, ended_by="submit", instruction=step.instruction)

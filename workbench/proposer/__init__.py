@@ -89,6 +89,8 @@ def get_proposer(spec: str, **options: object) -> Proposer:
                         the `harness` method. "harness:script:FILE" acts by a script. Options: see harness_spec.open_harness
     "feedback:MODEL"    the `prompt + feedback` method: the host runs what a model answers and returns the logs. Options:
                         `backend`, `rounds`, `sampling` (see proposer.feedback), and the model's
+    "public-view:MODEL", "prompt-first:MODEL"  Tev's data ablations (see proposer.ablation): terminal reward, no hidden truth. Options:
+                        `worlds` (who chooses a public-view task's world), and the model's
     anything else       a model (see workbench.models.get_model) that is asked once for all files: the `prompt` method
     """
     if spec == "program":
@@ -107,6 +109,10 @@ def get_proposer(spec: str, **options: object) -> Proposer:
         from workbench.proposer.feedback import open_feedback
 
         return open_feedback(spec, **options)  # type: ignore[arg-type]
+    if spec.startswith(("public-view:", "prompt-first:")):
+        from workbench.proposer.ablation_corpus import open_ablation
+
+        return open_ablation(spec, **options)  # type: ignore[arg-type]
     from workbench.models import get_model
     from workbench.proposer.prompt import PromptProposer
 
