@@ -1,34 +1,96 @@
-"""`workbench run`, `resume` and `runs`."""
+"""`workbench run` and `workbench resume`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from workbench.cli.parser import UsageError
-from workbench.cli.show import json_line, table
-from workbench.runs.folder import Run, RunError, list_runs, open_run
+from workbench.cli.show import json_line, message, table
+from workbench.runs.folder import Run, RunError
 from workbench.runs.journal import RunLocked
-from workbench.runs.notebooks import NotebookError, resolve_notebook, resume_run, run_notebook
+from workbench.runs.notebooks import NotebookError, latest_unfinished, resolve_notebook, resume_run, run_notebook
 from workbench.runs.parameters import ParameterError, read_parameters
+
+if TYPE_CHECKING:
+    from workbench.runs.batch import Batch
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Run a notebook; `--parameters` only lists what it takes."""
+    """Run a notebook, or a grid of them; `--parameters` only lists what it takes."""
     if arguments.show_parameters:
         return _parameters(arguments)
-    names = [name for name, _ in arguments.parameters]
+    _once("-p", [name for name, _ in arguments.parameters], "it takes one value: --grid takes several")
+    _once("--grid", [name for name, *_ in arguments.grid], "give all of its values at once")
+    parameters = dict(arguments.parameters)
+    if arguments.grid:
+        return _grid(arguments, parameters)
+    if arguments.again or arguments.jobs:
+        raise UsageError("--jobs and --again belong to --grid: a single run is always a new one")
+    return _play(arguments, lambda started: run_notebook(arguments.notebook, parameters, started=started))
+
+
+def _once(option: str, names: list[str], advice: str) -> None:
     if twice := {n for n in names if names.count(n) > 1}:
-        raise UsageError(f"-p {', '.join(sorted(twice))} is given more than once; it takes one value")
-    return _play(
-        arguments, lambda started: run_notebook(arguments.notebook, dict(arguments.parameters), started=started)
-    )
+        raise UsageError(f"{option} {', '.join(sorted(twice))} is given more than once; {advice}")
+
+
+def _grid(arguments: argparse.Namespace, parameters: dict[str, str]) -> int:
+    from workbench.runs.batch import new_batch
+
+    grid = {name: values for name, *values in arguments.grid}
+    with _usage():
+        batch = new_batch(arguments.notebook, grid, parameters, again=arguments.again)
+        return _work(arguments, batch)
+
+
+def _work(arguments: argparse.Namespace, batch: Batch) -> int:
+    from workbench.runs.batch import work
+
+    print(f"batch {batch.id}: {len(batch.points)} runs, record {batch.path}", file=sys.stderr, flush=True)
+    work(batch, arguments.jobs)
+    if arguments.json:
+        for row in batch.rows:
+            json_line({"batch": batch.id, "notebook": batch.notebook.stem, **row})
+        json_line({"batch": batch.id, "record": str(batch.path), **batch.counts(), "exit_code": batch.exit_code})
+    else:
+        print(batch.summary())
+    if batch.exit_code:
+        message(f"`workbench resume {batch.id}` goes on with what is not done")
+    return batch.exit_code
 
 
 def resume(arguments: argparse.Namespace) -> int:
-    return _play(arguments, lambda started: resume_run(arguments.run, started=started))
+    """Go on with a batch, with one run, or with the latest run that is not finished."""
+    if arguments.run.startswith("batch-") or arguments.run.endswith(".jsonl"):
+        from workbench.runs.batch import open_batch
+
+        with _usage():
+            return _work(arguments, open_batch(arguments.run))
+    if arguments.jobs:
+        raise UsageError("--jobs belongs to a batch: resume batch-…")
+    spec = arguments.run
+    if spec == "latest":
+        run, passed = latest_unfinished()
+        for other in passed if run else passed[:1]:
+            state = "is being written" if other.state()["alive"] else "is finished"
+            message(f"{other.folder} {state}, so it is left as it is")
+        if run is None and passed:
+            return _nothing(arguments, passed[0])
+        spec = run.folder if run else spec
+    return _play(arguments, lambda started: resume_run(spec, started=started))
+
+
+def _nothing(arguments: argparse.Namespace, newest: Run) -> int:
+    """No run is waiting; that is no failure."""
+    if arguments.json:
+        json_line({"notebook": newest.notebook, "run": str(newest.folder), **_state(newest), "exit_code": 0})
+    else:
+        print("nothing to go on with: every run is finished (name one to run its notebook again on its journal)")
+    return 0
 
 
 def _play(arguments: argparse.Namespace, play: Callable[[Callable[[Run], None]], int]) -> int:
@@ -38,18 +100,25 @@ def _play(arguments: argparse.Namespace, play: Callable[[Callable[[Run], None]],
         begun.append(run)
         print(f"run folder: {run.folder}", file=sys.stderr, flush=True)
 
-    try:
+    with _usage():
         code = play(started)
-    except (ParameterError, NotebookError, RunError, RunLocked) as error:
-        raise UsageError(str(error)) from None
-    except ModuleNotFoundError as error:
-        raise UsageError(f"running notebooks needs the notebook extra ({error}): make env") from None
     run = begun[0]
     if arguments.json:
         json_line({"notebook": run.notebook, "run": str(run.folder), **_state(run), "exit_code": code})
     elif code == 0:
         print(f"done: {run.folder}")
     return code
+
+
+@contextmanager
+def _usage() -> Iterator[None]:
+    """What was asked for wrongly, as the command line says it."""
+    try:
+        yield
+    except (ParameterError, NotebookError, RunError, RunLocked) as error:
+        raise UsageError(str(error)) from None
+    except ModuleNotFoundError as error:
+        raise UsageError(f"running notebooks needs the notebook extra ({error}): make env") from None
 
 
 def _parameters(arguments: argparse.Namespace) -> int:
@@ -62,26 +131,6 @@ def _parameters(arguments: argparse.Namespace) -> int:
             json_line({"name": p.name, "type": p.type, "default": p.default, "help": p.help})
     else:
         table((p.name, p.type or "any", repr(p.default), p.help) for p in known.values())
-    return 0
-
-
-def runs(arguments: argparse.Namespace) -> int:
-    """Newest first: where, when, which profile, what became of it, how many records."""
-    found = [f for f in reversed(list_runs()) if arguments.notebook in (None, f.parent.name)]
-    rows = []
-    for folder in found:
-        run = open_run(folder)
-        row = {"run": str(folder), "notebook": run.notebook, "time": run.params["time"], "profile": run.profile}
-        rows.append({**row, **_state(run), "records": sum(run.kinds().values())})
-    if arguments.json:
-        for row in rows:
-            json_line(row)
-    elif rows:
-        when = lambda row: time.strftime("%Y-%m-%d %H:%M", time.localtime(row["time"]))  # noqa: E731
-        table((when(r), r["profile"] or "-", r["state"], f"{r['records']} records", r["run"]) for r in rows)
-    else:
-        of = f" of {arguments.notebook}" if arguments.notebook else ""
-        print(f"no runs{of} yet: workbench run {arguments.notebook or '40_flywheel'}", file=sys.stderr)
     return 0
 
 

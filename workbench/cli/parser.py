@@ -24,20 +24,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"workbench {__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for add in (
-        _check,
-        _validate,
-        _calibrate,
-        _run,
-        _resume,
-        _runs,
-        _clean,
-        _agents,
-        _task,
-        _traces,
-        _train_plan,
-        _worlds,
-    ):
+    rooms = (_check, _validate, _calibrate, _run, _resume, _runs, _clean, _agents, _task, _traces, _train_plan, _worlds)
+    for add in rooms:
         add(commands)
     return parser
 
@@ -119,28 +107,44 @@ def _calibrate(commands: Any) -> None:
 def _run(commands: Any) -> None:
     parser = _new(commands, "run", "notebooks", "run a notebook headless into its run folder")
     parser.add_argument("notebook", metavar="NOTEBOOK", help="40_flywheel, 40, or a path")
-    parser.add_argument(
-        "-p",
-        dest="parameters",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("NAME", "VALUE"),
-        help="one parameter, one value",
-    )
+    pair = {"action": "append", "default": [], "metavar": ("NAME", "VALUE")}
+    parser.add_argument("-p", dest="parameters", nargs=2, help="one parameter, one value", **pair)
+    text = "a parameter and several values; every combination of all grids is one run"
+    parser.add_argument("--grid", nargs="+", help=text, **pair)
+    _jobs(parser)
+    parser.add_argument("--again", action="store_true", help="also runs of the grid that are done already")
     parser.add_argument(
         "--parameters", dest="show_parameters", action="store_true", help="list its parameters and run nothing"
     )
 
 
+def _jobs(parser: argparse.ArgumentParser) -> None:
+    text = "runs side by side (default: by cores and memory)"
+    parser.add_argument("-j", "--jobs", type=_positive, default=None, metavar="N", help=text)
+
+
 def _resume(commands: Any) -> None:
-    parser = _new(commands, "resume", "notebooks", "go on with a run that was stopped, killed or failed", "resume")
-    parser.add_argument("run", metavar="RUN", help="a run's folder, its id, or latest")
+    text = "go on with a run, or a batch, that was stopped, killed or failed"
+    parser = _new(commands, "resume", "notebooks", text, "resume")
+    parser.add_argument("run", metavar="RUN", help="a run's folder, its id, a batch's id, or latest (not finished)")
+    _jobs(parser)
 
 
 def _runs(commands: Any) -> None:
-    parser = _new(commands, "runs", "notebooks", "list runs, newest first", "runs")
-    parser.add_argument("notebook", nargs="?", metavar="NOTEBOOK", help="only of this notebook")
+    parser = _new(commands, "runs", "runs", "list runs, newest first; compare them; open one")
+    parser.usage = "%(prog)s [options] [NOTEBOOK | compare RUN RUN... | open RUN]"
+    parser.add_argument(
+        "words", nargs="*", metavar="NOTEBOOK", help="only of this notebook; or: compare RUN RUN..., or: open RUN"
+    )
+    states = ("running", "done", "failed", "interrupted", "killed", "interactive")
+    parser.add_argument("--state", action="append", choices=states, help="only such runs; may be repeated")
+    parser.add_argument(
+        "-p", dest="values", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"),
+        help="only runs with this parameter",
+    )  # fmt: skip
+    parser.add_argument("--batch", metavar="BATCH", help="only runs that this batch began")
+    parser.add_argument("--last", type=_positive, metavar="N", help="only the newest N")
+    parser.add_argument("--open", action="store_true", help="with `open`: also show the folder in a browser")
 
 
 def _clean(commands: Any) -> None:

@@ -177,8 +177,17 @@ class Run:
         return f"Run({self.folder})"
 
 
-def new_run(notebook: str, parameters: Mapping[str, Any] | None = None, *, results: Path | None = None) -> Run:
-    """Make a run folder with its params.json; `parameters["seed"]`, when there is one, is also kept by itself."""
+def new_run(
+    notebook: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    results: Path | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Run:
+    """Make a run folder with its params.json; `parameters["seed"]`, when there is one, is also kept by itself.
+
+    facts: what else is kept beside the parameters (see `workbench.runs.digest.facts`).
+    """
     parameters = dict(parameters or {})
     home = (results or paths.results()) / notebook
     while True:
@@ -201,6 +210,7 @@ def new_run(notebook: str, parameters: Mapping[str, Any] | None = None, *, resul
         "versions": versions(),
         "machine": machine(),
         "cwd": str(Path.cwd()),
+        **(facts or {}),
     }
     write_json(folder / "params.json", params)
     return Run(folder)

@@ -45,6 +45,8 @@ class _Client(PapermillNotebookClient):
 
     def execute_cell(self, cell: Any, cell_index: int, *args: Any, **kwargs: Any) -> Any:
         self.session.cell = cell
+        if self.session.at:
+            self.session.at(cell_index, len(self.nb.cells))
         return super().execute_cell(cell, cell_index, *args, **kwargs)
 
     def log_output_message(self, output: Any) -> None:
@@ -75,14 +77,21 @@ papermill_engines.register("workbench", _Engine)
 class Session:
     """One execution of one notebook in a thread, so that the main thread stays free for signals.
 
-    show: is given what cells print. env: added to the kernel's environment; None takes a variable away.
+    show: is given what cells print. at: is told (cell, cells) as each cell begins. env: added to the kernel's
+    environment; None takes a variable away.
     """
 
     def __init__(
-        self, source: Path, target: Path, parameters: Mapping[str, Any], cwd: str, show: Callable[[str], None]
+        self,
+        source: Path,
+        target: Path,
+        parameters: Mapping[str, Any],
+        cwd: str,
+        show: Callable[[str], None],
+        at: Callable[[int, int], None] | None = None,
     ):
         self.source, self.target, self.parameters = source, target, dict(parameters)
-        self.cwd, self.show = cwd, show
+        self.cwd, self.show, self.at = cwd, show, at
         self.env: dict[str, str] = {}
         self.connection: dict[str, str] = {}
         self.client: _Client | None = None

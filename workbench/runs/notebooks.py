@@ -13,11 +13,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from workbench import paths
-from workbench.runs.folder import RUN_ENV, Run, find_run, new_run, open_run
+from workbench.runs.digest import code_digest, facts
+from workbench.runs.folder import RUN_ENV, Run, find_run, list_runs, new_run, open_run
 from workbench.runs.journal import FileLock
 from workbench.runs.parameters import Parameter, ParameterError, check_parameters, read_parameters
 from workbench.runs.profiles import PROFILE_ENV, profile_names
@@ -26,6 +28,14 @@ from workbench.runs.progress import PROGRESS_ENV, Follower
 
 class NotebookError(ValueError):
     """No such notebook."""
+
+
+@dataclass
+class Stop:
+    """Asks runs to stop; `numbers` are the signals that were caught."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+    numbers: list[int] = field(default_factory=list)
 
 
 def resolve_notebook(name: str | Path) -> Path:
@@ -56,15 +66,21 @@ def run_notebook(
     (stderr by default). started: is called with the run as soon as its folder is there.
     """
     path = resolve_notebook(notebook)
-    known = read_parameters(path)
-    given = check_parameters(known, parameters or {}, path.stem)
-    if "profile" in known and "profile" not in given and os.environ.get(PROFILE_ENV):
-        given["profile"] = os.environ[PROFILE_ENV]
-    _check_profile(known, given)
-    run = new_run(path.stem, {name: p.default for name, p in known.items()} | given)
+    values = full_parameters(path, parameters or {})
+    run = new_run(path.stem, values, facts=facts(path, values, code_digest(path), str(Path.cwd())))
     if started:
         started(run)
     return execute(run, path, show)
+
+
+def full_parameters(path: Path, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of a notebook with these values checked and put in; ParameterError says what is wrong."""
+    known = read_parameters(path)
+    given = check_parameters(known, parameters, path.stem)
+    if "profile" in known and "profile" not in given and os.environ.get(PROFILE_ENV):
+        given["profile"] = os.environ[PROFILE_ENV]
+    _check_profile(known, given)
+    return {name: p.default for name, p in known.items()} | given
 
 
 def _check_profile(known: Mapping[str, Parameter], given: Mapping[str, Any]) -> None:
@@ -81,44 +97,80 @@ def resume_run(
 ) -> int:
     """Run a run's notebook again with the same parameters in the same folder: what its journal holds is not done again."""
     run = open_run(find_run(spec))
-    path = resolve_notebook(run.notebook)
+    path = notebook_of(run)
     check_parameters(read_parameters(path), run.params["parameters"], path.stem)
     if started:
         started(run)
     return execute(run, path, show)
 
 
-def execute(run: Run, path: Path, show: Callable[[str], None] | None = None) -> int:
-    """Run the notebook `path` with the parameters of `run`, into its folder. RunLocked when it is running already."""
+def notebook_of(run: Run) -> Path:
+    """The notebook that a run is of: the file that it was started from while that is there, else the one of its name."""
+    source = Path(run.params.get("source", ""))
+    return source if source.suffix == ".ipynb" and source.is_file() else resolve_notebook(run.notebook)
+
+
+def latest_unfinished() -> tuple[Run | None, list[Run]]:
+    """The newest run of a notebook that can be gone on with, and the newer ones that are finished or still at work."""
+    passed = []
+    for folder in reversed(list_runs()):
+        run = open_run(folder)
+        try:
+            notebook_of(run)
+        except NotebookError:
+            continue  # of a command, such as `calibrate`
+        state = run.state()
+        if state["state"] != "done" and not state["alive"]:
+            return run, passed
+        passed.append(run)
+    return None, passed
+
+
+def execute(
+    run: Run,
+    path: Path,
+    show: Callable[[str], None] | None = None,
+    *,
+    stop: Stop | None = None,
+    lock: FileLock | None = None,
+    at: Callable[[int, int], None] | None = None,
+) -> int:
+    """Run the notebook `path` with the parameters of `run`, into its folder. RunLocked when it is running already.
+
+    stop: whom to obey instead of this process's signals. lock: the run's `runner.lock`, where the caller has it
+    already. at: is told (cell, cells) as each cell begins.
+    """
     from workbench.runs.kernel import Session  # papermill takes a second to import
 
     show = show or _to_stderr
-    lock = FileLock(run.folder / "runner.lock")
+    lock = lock or runner_lock(run)
     log = run.folder / "progress.log"
-    cwd = run.params.get("cwd", "")
-    session = Session(
-        path,
-        _fresh(run.folder / "executed.ipynb"),
-        run.params["parameters"],
-        cwd if Path(cwd).is_dir() else str(Path.cwd()),
-        lambda text: _show_lines(text, show),
-    )
     env = {RUN_ENV: str(run.folder), PROGRESS_ENV: str(log), PROFILE_ENV: None}
-    run.write_status("running")
-    follower = Follower(log, show)
-    stop = threading.Event()
+    cwd = run.params.get("cwd", "")
+    cwd = cwd if Path(cwd).is_dir() else str(Path.cwd())
     try:
-        with _signals(stop) as caught:
-            session.run(env, stop)
+        target = _fresh(run.folder / "executed.ipynb")
+        session = Session(path, target, run.params["parameters"], cwd, lambda text: _show_lines(text, show), at)
+        run.write_status("running")
+        follower = Follower(log, show)
+        try:
+            with signals(stop) as asked:
+                session.run(env, asked.event)
+        finally:
+            follower.close()
+        state, code, message = _verdict(session, asked.numbers)
+        run.write_status(state, code, message)  # before the lock is let go: nobody takes a done run for a killed one
     finally:
-        follower.close()
         lock.release()
-    state, code, message = _verdict(session, caught)
-    run.write_status(state, code, message)
     if message:
         show(message)
         show(f"The executed notebook is {session.target}; `workbench resume {run.folder}` goes on from the journal.")
     return code
+
+
+def runner_lock(run: Run) -> FileLock:
+    """Held by whoever runs a run's notebook. RunLocked when somebody does."""
+    return FileLock(run.folder / "runner.lock")
 
 
 def _verdict(session: Any, caught: list[int]) -> tuple[str, int, str]:
@@ -163,20 +215,20 @@ def _fresh(target: Path) -> Path:
 
 
 @contextmanager
-def _signals(stop: threading.Event) -> Iterator[list[int]]:
-    """Turns SIGINT and SIGTERM into `stop`; gives the list of what was caught. A no-op outside the main thread."""
-    caught: list[int] = []
+def signals(stop: Stop | None = None) -> Iterator[Stop]:
+    """Turns SIGINT and SIGTERM into a Stop; leaves them alone when it is given one, and outside the main thread."""
+    asked = stop or Stop()
 
     def handle(number: int, _: Any) -> None:
-        caught.append(number)
-        stop.set()
+        asked.numbers.append(number)
+        asked.event.set()
 
-    if threading.current_thread() is not threading.main_thread():
-        yield caught
+    if stop or threading.current_thread() is not threading.main_thread():
+        yield asked
         return
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield caught
+        yield asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -149,7 +149,7 @@ def _bar(label: str, total: int | None) -> Any:
     """A tqdm bar, or None where plain lines are right."""
     if os.environ.get(PROGRESS_ENV):
         return None
-    if _in_kernel():
+    if in_kernel():
         from tqdm.notebook import tqdm
 
         with contextlib.suppress(ImportError):  # no ipywidgets in this kernel
@@ -162,7 +162,8 @@ def _bar(label: str, total: int | None) -> Any:
     return None
 
 
-def _in_kernel() -> bool:
+def in_kernel() -> bool:
+    """Whether this code runs in a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return type(shell).__name__ == "ZMQInteractiveShell"
