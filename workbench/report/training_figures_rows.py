@@ -93,8 +93,7 @@ def groups_with_progress(runs: Iterable[Run]) -> list[list[dict[str, Any]]]:
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for run in runs:
         for row in _last(run.rows("trial")):
-            key = (run.id, "trial", row["digest"], str(row.get("agent")))
-            _graded(found, key, row, str(row.get("agent", "")))
+            _graded(found, (run.id, "trial", row["digest"]), row, str(row.get("agent", "")))
         for row in _last(run.rows("rollout")):
             if row["role"] == "solver":
                 _graded(found, (run.id, "rollout", row["group"]), row, str(row.get("what", "")))
@@ -109,6 +108,43 @@ def _graded(
         phi = row["phi"] if row.get("phi") is not None else progress[-1]
         kept = {"agent": who, "progress": progress, "phi": phi, "task": row.get("task", "")}
         found.setdefault(key, []).append(kept | {name: row.get(name) for name in ("passed", "submitted", "reward")})
+
+
+def cold_start(runs: Iterable[Run]) -> pd.DataFrame:
+    """Valid environments of each policy around Cold-Start: columns model, k, n, from `acceptance` rows (policy: "base" or
+    "Cold-Start"; assignment; valid: passed every check before calibration; admitted)."""
+    rows: dict[str, list[int]] = {}
+    for row in _acceptances(runs):
+        count = rows.setdefault(str(row["policy"]), [0, 0])
+        count[0] += bool(row["valid"])
+        count[1] += 1
+    return _table([[name, *count] for name, count in rows.items()], ("model", "k", "n"))
+
+
+def cold_start_pairs(runs: Iterable[Run]) -> pd.DataFrame:
+    """Assignments that both policies answered: columns assignment, before, after (valid or not)."""
+    sides: dict[str, dict[str, bool]] = {"base": {}, "Cold-Start": {}}
+    for row in _acceptances(runs):
+        sides[row["policy"]][row["assignment"]] = bool(row["valid"])
+    both = [a for a in sides["base"] if a in sides["Cold-Start"]]
+    return _table([[a, sides["base"][a], sides["Cold-Start"][a]] for a in both], ("assignment", "before", "after"))
+
+
+def cold_start_solving(runs: Iterable[Run]) -> pd.DataFrame:
+    """Tasks that both policies attempted, from `evaluation` rows with a field `policy`: columns task, before, after, each a list of
+    passed or not. Tasks without a graded attempt on one side are left out."""
+    sides: dict[str, dict[str, list[bool]]] = {"base": {}, "Cold-Start": {}}
+    for run in runs:
+        for row in _last(run.rows("evaluation")):
+            for score in row["scores"] if row.get("policy") in sides else ():
+                n, passes = len(score["rewards"]), score["passes"]
+                sides[row["policy"]][score["task"]] = [i < passes for i in range(n)]
+    both = [t for t, tries in sides["base"].items() if tries and sides["Cold-Start"].get(t)]
+    return _table([[t, sides["base"][t], sides["Cold-Start"][t]] for t in both], ("task", "before", "after"))
+
+
+def _acceptances(runs: Iterable[Run]) -> list[dict[str, Any]]:
+    return [row for run in runs for row in _last(run.rows("acceptance"))]
 
 
 def common_step(table: pd.DataFrame) -> int | None:

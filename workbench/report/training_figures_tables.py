@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from workbench.report.compare_paired import compare, sign_test
 from workbench.statistics import bootstrap_interval, pass_at_k, wilson
 
 if TYPE_CHECKING:
@@ -112,40 +113,33 @@ def ablation(updates: pd.DataFrame, evaluations: pd.DataFrame, variants: Mapping
 def paired_acceptance(pairs: pd.DataFrame) -> pd.DataFrame:
     """AutoEnvScaling Table 13, environments: acceptance before and after Cold-Start on the same assignments, with the disagreements.
     pairs: columns assignment, before, after (whether the answer was accepted)."""
-    n = len(pairs)
-    before, after = pairs["before"].astype(bool), pairs["after"].astype(bool)
-    rows = []
-    for name, side in (("base", before), ("Cold-Start", after)):
-        low, high = wilson(int(side.sum()), n)
-        note = f"{side.sum()} of {n}, 95 % [{100 * low:.1f}, {100 * high:.1f}]"
-        rows.append([name, "environment acceptance", round(100 * side.mean(), 1) if n else "", note])
-    won, lost = int((after & ~before).sum()), int((before & ~after).sum())
-    note = f"two-sided sign test p = {sign_test(won, lost):.3g}"
-    return _cells(
-        [*rows, ["disagreements", "favour Cold-Start", won, note], ["disagreements", "favour base", lost, ""]]
+    found = compare(list(pairs["after"]), list(pairs["before"]))
+    rows: list[list[Any]] = [["both models", "assignments", found["pairs"], ""]]
+    for name, only in (("before", "only_second"), ("after", "only_first")):
+        k, n = found["both"] + found[only], found["pairs"]
+        low, high = wilson(k, n)
+        note = f"{k} of {n}, 95 % [{100 * low:.1f}, {100 * high:.1f}]"
+        rows.append([f"ours: {name} Cold-Start", "acceptance rate", round(100 * k / n, 1) if n else "", note])
+    rows.append(
+        ["acceptance", "disagreements", found["only_first"] + found["only_second"], f"sign test p = {found['p']:.3g}"]
     )
+    rows.append(["acceptance", "for Cold-Start", found["only_first"], ""])
+    return _cells([*rows, ["acceptance", "for the base", found["only_second"], ""]])
 
 
 def paired_solving(pairs: pd.DataFrame, k: int = 5) -> pd.DataFrame:
-    """AutoEnvScaling Table 13, solving: mean paired change in points with its bootstrap interval over tasks, and pass@k.
-    pairs: columns task, before, after: the passes (bool) of each task's attempts, lists of at least k."""
+    """AutoEnvScaling Table 13, solving: mean paired change in points with its bootstrap interval over tasks, and whether more tasks are solved
+    at least once. pairs: columns task, before, after: the passes (bool) of each task's attempts. The p of pass@k is a sign test over
+    tasks solved at least once (the paper does not name its test)."""
     change = [100 * (fmean(a) - fmean(b)) for b, a in zip(pairs["before"], pairs["after"], strict=True)]
     low, high = bootstrap_interval(change)
-    up, down = sum(c > 0 for c in change), sum(c < 0 for c in change)
-    rows = []
-    for name in ("before", "after"):
-        who = {"before": "base", "after": "Cold-Start"}[name]
-        rows.append([who, "solving avg", round(100 * _mean([fmean(a) for a in pairs[name]]), 1), f"{len(pairs)} tasks"])
-        deep = [pass_at_k(len(a), sum(map(bool, a)), k) for a in pairs[name] if len(a) >= k]
-        rows.append([who, f"solving pass@{k}", _rounded(100 * _mean(deep), 1), f"{len(deep)} tasks"])
-    note = f"95 % [{low:.1f}, {high:.1f}]; paired sign test p = {sign_test(up, down):.3g}"
-    return _cells([*rows, ["change", "solving avg", _rounded(_mean(change), 1), note]])
-
-
-def sign_test(up: int, down: int) -> float:
-    """Two-sided exact p value of `up` against `down` under a fair coin; 1.0 without any."""
-    n, least = up + down, min(up, down)
-    return min(1.0, 2 * sum(math.comb(n, i) for i in range(least + 1)) / 2**n) if n else 1.0
+    rows: list[list[Any]] = [["solving", "mean paired change", _rounded(_mean(change), 2), f"{len(pairs)} tasks"]]
+    rows.append(["solving", "95 % bootstrap interval, low", _rounded(low, 2), ""])
+    rows.append(["solving", "95 % bootstrap interval, high", _rounded(high, 2), ""])
+    p = sign_test(sum(c > 0 for c in change), sum(c < 0 for c in change))
+    rows.append(["solving", "sign test p", _rounded(p), "tasks without a change are left out"])
+    once = compare([any(a) for a in pairs["after"]], [any(b) for b in pairs["before"]])
+    return _cells([*rows, [f"pass@{k}", "p", _rounded(once["p"]), "sign test over tasks solved at least once"]])
 
 
 def _best(rewards: Sequence[float], k: int) -> float:
