@@ -71,11 +71,11 @@ def validity(frame: pd.DataFrame, run: Run | None = None, submission: str = "fir
     import pandas as pd
 
     missing = _missing(run) if run is not None else {}
+    open_columns = {c for c in COLUMNS for m in records(frame) if m.get(f"{submission}_{c}") is None}  # not calibrated
     rows = []
     for head, members in _groups(frame):
         for column in COLUMNS:
-            values = [m.get(f"{submission}_{column}") for m in members]
-            values = [] if any(v is None for v in values) else values
+            values = [] if column in open_columns else [m[f"{submission}_{column}"] for m in members]
             k, n = sum(map(bool, values)), len(values)
             low, high = wilson(k, n)
             rows.append({**head, "column": column, "k": k, "n": n, "share": k / n if n else math.nan, "low": low,
