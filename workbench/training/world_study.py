@@ -146,12 +146,12 @@ def compare_verifiers(
     """Known workspaces judged by the sealed verifier and by the one written in its place, for each public-view task.
 
     Workspaces: the reference's output and its meaning-preserving rewrites, which are right; stale outputs of the hidden suite and outputs after
-    each earlier stage, which are wrong."""
+    each earlier stage, which are wrong; values["workspaces"] of each kind, 0 for all."""
     rows = []
     for task in map(load_task, tasks):
         environment = _environment_of(task)
         sealed = task_of(run, environment)
-        agents = _known(environment)
+        agents = _known(environment, values["workspaces"] or None)
         judged = [
             play(run, backend, [one], agents, values, label) for one, label in ((sealed, "sealed"), (task, "written"))
         ]
@@ -168,12 +168,14 @@ def _environment_of(task: Task) -> Environment:
     return build(world["generator"], world["seed"], world["tier"], kinds)
 
 
-def _known(environment: Environment) -> list[Agent]:
+def _known(environment: Environment, most: int | None) -> list[Agent]:
     hidden = get(environment.spec.name).hidden
-    trees = {"right: reference": environment.output}
-    trees |= {f"right: {name}": tree for name, tree in hidden.rewrites(environment.output).items()}
-    trees |= {f"stale: {name}": tree for name, tree in hidden.stale(environment.world, environment.defects).items()}
-    unfinished = {
-        f"unfinished: after {stage}": tree for stage, tree in environment.reference[:-1] if tree != environment.output
-    }
-    return [GivenOutputs(name, tree) for name, tree in {**trees, **unfinished}.items()]
+    right = {"reference": environment.output, **hidden.rewrites(environment.output)}
+    stale = hidden.stale(environment.world, environment.defects)
+    earlier = {f"after {stage}": tree for stage, tree in environment.reference[:-1] if tree != environment.output}
+    kinds = {"right": right, "stale": stale, "unfinished": earlier}
+    return [
+        GivenOutputs(f"{kind}: {name}", tree)
+        for kind, found in kinds.items()
+        for name, tree in list(found.items())[:most]
+    ]
