@@ -8,7 +8,6 @@ revision loop is left to the proposer that asks for it (`revisions`, at most two
 from __future__ import annotations
 
 import math
-import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from workbench.admission import Admission, Reason
+from workbench.admission import Admission
 from workbench.admission.admit import admit
 from workbench.admission.calibration import Calibration
 from workbench.agents import Agent, Budget
@@ -28,7 +27,8 @@ from workbench.runs.folder import Run
 from workbench.runs.progress import progress, say
 from workbench.sandboxes import Backend
 from workbench.tasks import Task, TaskError, load_task
-from workbench.training.pool import PoolEntry, entry_for, near_check, review
+from workbench.training.learning_roles import no_files
+from workbench.training.pool import PoolEntry, entry_for, entry_from_row, near_check, review
 from workbench.trials import Trial
 from workbench.trials.run import run_trial
 
@@ -238,14 +238,6 @@ def answer_all(
     return settled
 
 
-def no_files(assignment: Assignment, run_id: str, message: str) -> Admission:
-    """The verdict on an answer without task files: validation fails at its first stage (r_P = -1)."""
-    return Admission(
-        id=assignment.id, run_id=run_id, time=time.time(), task=assignment.id, digest="", stage="files", valid_paper=False,
-        validated=False, admitted=False, reasons=(Reason("no-files", message, "files"),), reward=-1.0,
-    )  # fmt: skip
-
-
 def loaded(path: Path) -> Task | None:
     """The task at `path`, or None when it is not one."""
     try:
@@ -257,11 +249,6 @@ def loaded(path: Path) -> Task | None:
 def assignment_from_row(row: dict[str, Any]) -> Assignment:
     fields = {k: v for k, v in row.items() if k in Assignment.__dataclass_fields__}
     return Assignment(**{**fields, "evidence": tuple(fields["evidence"])})
-
-
-def entry_from_row(row: dict[str, Any]) -> PoolEntry:
-    fields = {k: v for k, v in row.items() if k in PoolEntry.__dataclass_fields__}
-    return PoolEntry(**{**fields, "reasons": tuple(fields["reasons"]), "rewards": tuple(fields["rewards"])})
 
 
 def rewards_line(trials: Sequence[Trial]) -> str:

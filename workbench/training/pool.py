@@ -7,7 +7,7 @@ proposer's reward (in a group on one assignment a reward must not depend on the 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 from typing import Any, Literal
@@ -56,13 +56,31 @@ class PoolEntry:
 def nearness(task: Task, others: Iterable[tuple[str, Task]]) -> tuple[float, str]:
     """(greatest similarity in [0, 1], its id) of `task` to other environments; (0.0, "") when there is none.
 
-    The measure is the Jaccard index of the instructions' and tests' word shingles (workbench.tasks.ngrams.similarity).
+    The measure is the Jaccard index of the instructions' and tests' word shingles (workbench.tasks.ngrams.similarity). Two
+    latent worlds are compared by what they are drawn from, 1.0 or 0.0: worlds of one generator say nearly the same words.
     """
     from workbench.tasks.ngrams import similarity
 
-    text = shape(task)
-    scored = [(similarity(text, shape(other)), name) for name, other in others]
+    text, own = shape(task), world_of(task)
+    scored = []
+    for name, other in others:
+        both = own is not None and (theirs := world_of(other)) is not None
+        scored.append((float(own == theirs) if both else similarity(text, shape(other)), name))
     return max(scored, default=(0.0, ""))
+
+
+def world_of(task: Task) -> tuple[str, int, str, tuple[str, ...]] | None:
+    """(generator, seed, tier, kinds) that [metadata.workbench.world] states; None for a task that is no latent world. Kinds that
+    are not named are the world's whole plan."""
+    from workbench.worlds.building import planned_kinds
+
+    try:
+        data = task.config["metadata"]["workbench"]["world"]
+        name, seed, tier, kinds = str(data["generator"]), int(data["seed"]), str(data["tier"]), data.get("kinds")
+        named = planned_kinds(name, seed, tier) if kinds is None else kinds  # type: ignore[arg-type]
+        return name, seed, tier, tuple(sorted(set(map(str, named))))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def shape(task: Task) -> str:
@@ -107,3 +125,9 @@ def review(
     return replace(
         fresh, status="evicted", reasons=(why,), message=f"mean {fresh.mean:.2f}, std {fresh.std:.2f} on fresh rollouts"
     )
+
+
+def entry_from_row(row: Mapping[str, Any]) -> PoolEntry:
+    """The entry that `to_row` wrote."""
+    fields = {k: v for k, v in row.items() if k in PoolEntry.__dataclass_fields__}
+    return PoolEntry(**{**fields, "reasons": tuple(fields["reasons"]), "rewards": tuple(fields["rewards"])})
