@@ -19,6 +19,7 @@ from workbench.runs.folder import Run
 from workbench.runs.progress import Progress
 
 CSS = "".join((STATIC / name).read_text(encoding="utf-8") for name in ("views.css", "live.css"))
+SCRIPT = "".join((STATIC / name).read_text(encoding="utf-8") for name in ("view_parts.js", "live.js"))
 INTERVAL = 1.0  # seconds between looks
 BUDGET = 0.1  # seconds of reading in one look while others wait
 
@@ -31,7 +32,7 @@ class LiveView(View):
     chosen: position of the trial that was opened, -1 for none.
     """
 
-    _esm = STATIC / "live.js"
+    _esm = SCRIPT
     _css = CSS
     seen = traitlets.Dict().tag(sync=True)
     trials = traitlets.Dict().tag(sync=True)

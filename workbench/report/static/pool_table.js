@@ -58,7 +58,7 @@ function body(model) {
 }
 
 function render({ model, el }) {
-  const root = element("div", undefined, { class: "wb-view" });
+  const root = element("div", undefined, { class: "wb-view", "data-lm-suppress-shortcuts": "true" }); // keys in here are not the notebook's
   const { box, count } = bar(model);
   const table = element("table");
   const scroll = element("div", undefined, { class: "wb-scroll" });
@@ -67,7 +67,20 @@ function render({ model, el }) {
     count.textContent = `${model.get("shown").length} of ${model.get("total")} rows`;
     table.replaceChildren(head(model, model.get("columns")), body(model));
   };
-  for (const name of ["shown", "sort_by", "descending", "selected"]) model.on(`change:${name}`, draw);
+  // Drawing anew takes the focus from a row or a heading; it goes back to the same one.
+  const redraw = () => {
+    const at = table.contains(document.activeElement) ? document.activeElement : null;
+    const heading = at?.closest("th")?.cellIndex ?? -1;
+    draw();
+    if (at) (heading >= 0 ? table.querySelectorAll("th button")[heading] : table)?.focus({ preventScroll: true });
+  };
+  const mark = () => {
+    for (const [i, { index }] of model.get("shown").entries()) {
+      table.tBodies[0]?.rows[i]?.setAttribute("aria-selected", String(index === model.get("selected")));
+    }
+  };
+  for (const name of ["shown", "sort_by", "descending"]) model.on(`change:${name}`, redraw);
+  model.on("change:selected", mark);
   draw();
   root.append(box, scroll);
   el.append(root);
