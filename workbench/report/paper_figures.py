@@ -123,3 +123,12 @@ def summary(results: Sequence[Result]) -> pd.DataFrame:
 def pictures(results: Sequence[Result]) -> list[Saved]:
     """The figures among them, to be shown."""
     return [r.saved for r in results if isinstance(r.saved, Saved)]
+
+
+def tables(results: Sequence[Result]) -> list[pd.DataFrame]:
+    """The tables among them that have cells of ours, to be shown."""
+    import pandas as pd
+
+    return [
+        pd.read_csv(r.saved, keep_default_na=False) for r in results if r.status == "ours" and isinstance(r.saved, Path)
+    ]

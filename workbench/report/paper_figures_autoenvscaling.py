@@ -154,7 +154,9 @@ def fig_08(case: str) -> Callable[[Sources], Drawn]:
         drawn = trace_figures.label_paths(
             part, found.moments, names=found.names(), title=f"Environment design from one failed task: {case}"
         )
-        return Drawn(*drawn, f"{part['episode'].nunique()} episodes, {len(part)} turns")
+        agree = 100 * (part["label"] == part["guess"]).groupby(part["episode"]).mean()
+        told = f"{part['episode'].nunique()} episodes, {len(part)} turns, classifier agrees on {agree.min():.0f} to {agree.max():.0f} %"
+        return Drawn(*drawn, told)
 
     return draw
 

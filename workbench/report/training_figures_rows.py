@@ -67,7 +67,7 @@ def evaluations(runs: Iterable[Run]) -> pd.DataFrame:
     task, as they stand in the journal."""
     rows = []
     for run in runs:
-        for row in _last(run.rows("evaluation")):
+        for row in (r for r in _last(run.rows("evaluation")) if "step" in r):  # Cold-Start's have none
             k, (low, high) = row["k"], row["avg_interval"]
             rows.append([
                 run.id, arm_of(run, row), row["set"], row["step"], k, row["tasks"], row["attempts"], row["ungraded"], row["avg"], low,
@@ -111,40 +111,42 @@ def _graded(
 
 
 def cold_start(runs: Iterable[Run]) -> pd.DataFrame:
-    """Valid environments of each policy around Cold-Start: columns model, k, n, from `acceptance` rows (policy: "base" or
-    "Cold-Start"; assignment; valid: passed every check before calibration; admitted)."""
-    rows: dict[str, list[int]] = {}
-    for row in _acceptances(runs):
-        count = rows.setdefault(str(row["policy"]), [0, 0])
-        count[0] += bool(row["valid"])
-        count[1] += 1
-    return _table([[name, *count] for name, count in rows.items()], ("model", "k", "n"))
+    """Valid environments before and after Cold-Start: columns model, k (passed every check before calibration), n (with a verdict)."""
+    found = cold_start_pairs(runs)
+    names = {"before": "before Cold-Start", "after": "after Cold-Start"}
+    return _table(
+        [[names[when], int(found[when].sum()), len(found)] for when in names if len(found)], ("model", "k", "n")
+    )
 
 
 def cold_start_pairs(runs: Iterable[Run]) -> pd.DataFrame:
-    """Assignments that both policies answered: columns assignment, before, after (valid or not)."""
-    sides: dict[str, dict[str, bool]] = {"base": {}, "Cold-Start": {}}
-    for row in _acceptances(runs):
-        sides[row["policy"]][row["assignment"]] = bool(row["valid"])
-    both = [a for a in sides["base"] if a in sides["Cold-Start"]]
-    return _table([[a, sides["base"][a], sides["Cold-Start"][a]] for a in both], ("assignment", "before", "after"))
+    """Assignments that both policies answered, with a verdict: columns assignment, before, after (valid or not). From `proposal` rows
+    whose ids are before-N and after-N (workbench.training.cold_start_measures)."""
+    rows = []
+    for run in runs:
+        sides: dict[str, dict[str, bool]] = {"before": {}, "after": {}}
+        for row in _last(run.rows("proposal")):
+            when, _, number = str(row["id"]).partition("-")
+            if when in sides and row.get("reward") is not None and "valid" in row:
+                sides[when][number] = bool(row["valid"])
+        rows += [
+            [f"{run.id}/{n}", said, sides["after"][n]] for n, said in sides["before"].items() if n in sides["after"]
+        ]
+    return _table(rows, ("assignment", "before", "after"))
 
 
 def cold_start_solving(runs: Iterable[Run]) -> pd.DataFrame:
-    """Tasks that both policies attempted, from `evaluation` rows with a field `policy`: columns task, before, after, each a list of
-    passed or not. Tasks without a graded attempt on one side are left out."""
-    sides: dict[str, dict[str, list[bool]]] = {"base": {}, "Cold-Start": {}}
+    """Tasks that both policies attempted, from the `evaluation` rows "before" and "after": columns task, before, after, each a list
+    of passed or not. Tasks without a graded attempt on one side are left out."""
+    rows = []
     for run in runs:
+        sides: dict[str, dict[str, list[bool]]] = {"before": {}, "after": {}}
         for row in _last(run.rows("evaluation")):
-            for score in row["scores"] if row.get("policy") in sides else ():
-                n, passes = len(score["rewards"]), score["passes"]
-                sides[row["policy"]][score["task"]] = [i < passes for i in range(n)]
-    both = [t for t, tries in sides["base"].items() if tries and sides["Cold-Start"].get(t)]
-    return _table([[t, sides["base"][t], sides["Cold-Start"][t]] for t in both], ("task", "before", "after"))
-
-
-def _acceptances(runs: Iterable[Run]) -> list[dict[str, Any]]:
-    return [row for run in runs for row in _last(run.rows("acceptance"))]
+            for score in row["scores"] if row["id"] in sides else ():
+                sides[row["id"]][score["digest"]] = [i < score["passes"] for i in range(len(score["rewards"]))]
+        both = [d for d, tries in sides["before"].items() if tries and sides["after"].get(d)]
+        rows += [[d, sides["before"][d], sides["after"][d]] for d in both]
+    return _table(rows, ("task", "before", "after"))
 
 
 def common_step(table: pd.DataFrame) -> int | None:
