@@ -109,7 +109,7 @@ def train(
     stop: Callable[[int], bool] | None = None,
     every: int = 50,
 ) -> dict[str, Any]:
-    """Fine-tune `model` in place; returns a row with losses, tokens and seconds.
+    """Fine-tune `model` in place; returns a row with losses ((step, loss) every ten steps), tokens and seconds.
 
     folder: where TRL puts its state (no checkpoints: save the model yourself). stop: asked after every `every` optimizer
     steps with their number; True ends the training (a solver's pass rate that is high enough, say). Raises ValueError
@@ -123,11 +123,12 @@ def train(
     started = time.perf_counter()
     trainer = _trainer(model.float(), tokenizer, kept, settings, folder, stop, every)
     result = trainer.train()
-    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
+    history = [(row["step"], row["loss"]) for row in trainer.state.log_history if "loss" in row]
+    losses = [loss for _, loss in history]
     return {
         "examples": len(kept), "left_out": len(examples) - len(kept), "tokens": sum(len(e.ids) for e in kept),
         "learned_tokens": sum(sum(e.learned) for e in kept), "steps": int(trainer.state.global_step),
-        "first_loss": losses[0] if losses else None, "last_loss": losses[-1] if losses else None,
+        "first_loss": losses[0] if losses else None, "last_loss": losses[-1] if losses else None, "losses": history,
         "mean_loss": result.training_loss, "seconds": time.perf_counter() - started, "settings": asdict(settings),
     }  # fmt: skip
 

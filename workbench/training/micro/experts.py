@@ -56,19 +56,20 @@ class _Scripted:
 
 
 class SolverExpert(_Scripted):
-    """noise: probability that a job's line takes another remark's filter or another job's list. draw: its stream."""
+    """noise: probability that a job's line takes another remark's filter or another job's list. draw: its stream. opening: how many messages
+    come before its first turn."""
 
     name = "expert-solver"
 
-    def __init__(self, draw: Draw, noise: float = 0.0):
-        self.draw, self.noise = draw, noise
+    def __init__(self, draw: Draw, noise: float = 0.0, opening: int = 2):
+        self.draw, self.noise, self.opening = draw, noise, opening
 
     def answer(self, messages: Sequence[Message]) -> str:
-        turn = sum(m["role"] == "assistant" for m in messages)
+        own = messages[self.opening :]
+        turn = sum(m["role"] == "assistant" for m in own)
         if turn == 0:
             return block(LOOK)
-        seen = [m["content"] for m in messages if m["role"] == "user"][1]
-        jobs = jobs_of(seen.partition("\n")[2])
+        jobs = jobs_of(own[1]["content"].partition("\n")[2])
         if turn > len(jobs):
             return block(SUBMIT)
         job, name, remark = jobs[turn - 1]

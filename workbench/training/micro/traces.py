@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.admission.admit import admit
+from workbench.agents.prompts import Prompt
 from workbench.agents.terminal import TerminalAgent
 from workbench.proposer import Assignment
 from workbench.proposer.compose import ComposeProposer
@@ -44,19 +45,28 @@ def messages_of(episode: Episode, opening: Sequence[Mapping]) -> list[dict[str, 
 
 
 def collect(
-    run: Run, backend: Backend, *, solver: int, proposer: int, noise: float, workers: int, seed: int = 0
+    run: Run,
+    backend: Backend,
+    *,
+    solver: int,
+    proposer: int,
+    noise: float,
+    workers: int,
+    seed: int = 0,
+    prompts: tuple[Prompt, Prompt] = (solver_prompt, proposer_prompt),
 ) -> list[dict[str, Any]]:
     """Rows of kind "trace", `solver` + `proposer` of them, executed once each: a run that was killed goes on where it was.
 
-    noise: see the experts. Seeds of worlds come from the training partition alone. A trace that infrastructure ended is executed
+    prompts: what a solver and a proposer are told, since the traces are to teach a policy that is told the same. noise: see the experts. Seeds of worlds come from the training partition alone. A trace that infrastructure ended is executed
     again, and counted as nothing when that fails too.
     """
     seeds = list(itertools.islice(seeds_in(GENERATOR, "training", DEFAULT_SALT, start=seed * 1_000_003), solver))
-    jobs = [(f"solver-{s}", lambda id, s=s: solver_trace(id, s, backend, noise)) for s in seeds]
     library = LatentWorlds(generators=[GENERATOR], tiers=[TIER], seed=seed)
-    jobs += [
-        (f"proposer-{n}", lambda id, n=n: proposer_trace(id, n, library, backend, noise, seed)) for n in range(proposer)
+    jobs: list[tuple[str, Any]] = [
+        (f"proposer-{n}", lambda id, n=n: proposer_trace(id, n, library, backend, noise, seed, prompts[1]))
+        for n in range(proposer)
     ]
+    jobs += [(f"solver-{s}", lambda id, s=s: solver_trace(id, s, backend, noise, prompts[0])) for s in seeds]
 
     def execute(job: tuple[str, Any]) -> dict[str, Any] | None:
         id, make = job
@@ -72,15 +82,17 @@ def collect(
         return [row for row in threads.map(execute, jobs) if row is not None]
 
 
-def solver_trace(id: str, world_seed: int, backend: Backend, noise: float) -> dict[str, Any]:
+def solver_trace(
+    id: str, world_seed: int, backend: Backend, noise: float, prompt: Prompt = solver_prompt
+) -> dict[str, Any]:
     """One expert episode at one world, in a sandbox, graded."""
     with tempfile.TemporaryDirectory(prefix="wb-cold-") as folder:
         environment = build_environment(GENERATOR, world_seed, TIER)
         task = load_task(export_environment(environment, Path(folder) / "task"))
-        expert = SolverExpert(Draw("cold start", "solver", world_seed), noise)
-        agent = TerminalAgent(expert, sampling=SAMPLING, prompt=solver_prompt)
+        opening = prompt.opening(task.steps[0].instruction)
+        expert = SolverExpert(Draw("cold start", "solver", world_seed), noise, len(opening))
+        agent = TerminalAgent(expert, sampling=SAMPLING, prompt=prompt)
         trial = run_trial(task, agent, backend, budget=BUDGET, admitted=True, id=id)
-        opening = solver_prompt.opening(task.steps[0].instruction)
     messages = messages_of(trial.episodes[0], opening) if trial.episodes else []
     kinds = sorted({defect.kind for defect in environment.defects})
     return {"role": "solver", "seed": world_seed, "kinds": kinds, "digest": trial.digest, "outcome": trial.outcome,
@@ -89,18 +101,24 @@ def solver_trace(id: str, world_seed: int, backend: Backend, noise: float) -> di
 
 
 def proposer_trace(
-    id: str, number: int, library: LatentWorlds, backend: Backend, noise: float, seed: int
+    id: str,
+    number: int,
+    library: LatentWorlds,
+    backend: Backend,
+    noise: float,
+    seed: int,
+    prompt: Prompt = proposer_prompt,
 ) -> dict[str, Any]:
     """One expert answer to an assignment, composed by the host and taken through validation (oracle and no-op, once each)."""
     began = time.monotonic()
     draw = Draw("cold start", "proposer", seed, number)
     with tempfile.TemporaryDirectory(prefix="wb-cold-") as folder:
         assignment = practice_assignment(draw.fork("assignment"), library, Path(folder) / "parent", id)
-        expert = ComposeProposer(ProposerExpert(draw.fork("expert"), noise), library, prompt=proposer_prompt)
+        expert = ComposeProposer(ProposerExpert(draw.fork("expert"), noise), library, prompt=prompt)
         proposal = expert.propose(assignment, Path(folder) / "task", seed=number)
         verdict = admit(proposal.path, backend, repeats=1) if proposal.path else None
     assert proposal.episode is not None
-    opening = proposer_prompt.opening(proposal.episode.instruction)
+    opening = prompt.opening(proposal.episode.instruction)
     outcome = "infra" if verdict is not None and verdict.infra else "graded"
     valid = verdict is not None and verdict.validated
     return {"role": "proposer", "seed": number, "kinds": [], "digest": verdict.digest if verdict else "", "outcome": outcome,
