@@ -11,7 +11,7 @@
         endpoint: {url: "URL", key_env: VARIABLE}   # where a coding agent asks
         sampling: {max_tokens: 8192}      # of workbench.models.Sampling
         prompt: standard                  # of the terminal agent
-        methods: [prompt, harness]        # fewer than the file's
+        methods: [prompt, harness]        # other than the file's; so may self_check be
     methods: [prompt, feedback, harness]
     controls: [world, program]            # proposers without a model
     self_check: [true, false]             # the harness with and without its self-check (Table 11)
@@ -54,6 +54,7 @@ class ModelSpec:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     prompt: str = "standard"
     methods: tuple[str, ...] = METHODS
+    self_check: tuple[bool, ...] = (True,)
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,9 @@ def entries(config: Mapping[str, Any]) -> list[Entry]:
     methods = _choice("methods", config.get("methods") or METHODS, METHODS)
     controls = _choice("controls", config.get("controls") or (), CONTROLS)
     checks = tuple(bool(c) for c in config.get("self_check") or (True,))
-    specs = [_spec(row, methods) for row in config.get("models") or ()]
+    specs = [_spec(row, methods, checks) for row in config.get("models") or ()]
     optimize = _choice("optimize", config.get("optimize") or (), [s.name for s in specs])
-    made = [e for spec in specs for e in _of_model(spec, checks, spec.name in optimize)]
+    made = [e for spec in specs for e in _of_model(spec, spec.name in optimize)]
     made += [Entry(safe(name), name, name) for name in controls]
     if not made:
         raise CompareError("nothing to compare: give `models` or `controls`")
@@ -114,8 +115,8 @@ def entries(config: Mapping[str, Any]) -> list[Entry]:
     return made
 
 
-def _of_model(spec: ModelSpec, checks: Sequence[bool], optimize: bool) -> list[Entry]:
-    made = []
+def _of_model(spec: ModelSpec, optimize: bool) -> list[Entry]:
+    made, checks = [], spec.self_check
     for method in spec.methods:
         entry = Entry(f"{safe(spec.name)}-{method}", method, spec.name, spec)
         if method != "harness":
@@ -126,7 +127,7 @@ def _of_model(spec: ModelSpec, checks: Sequence[bool], optimize: bool) -> list[E
     return made
 
 
-def _spec(row: Any, methods: Sequence[str]) -> ModelSpec:
+def _spec(row: Any, methods: Sequence[str], checks: Sequence[bool]) -> ModelSpec:
     if isinstance(row, str):
         row = {"model": row}
     if not isinstance(row, Mapping) or not isinstance(row.get("model"), str):
@@ -145,6 +146,7 @@ def _spec(row: Any, methods: Sequence[str]) -> ModelSpec:
     except ValueError as error:
         raise CompareError(str(error)) from error
     fields["methods"] = _choice(f"methods of {fields['name']}", fields.get("methods") or methods, METHODS)
+    fields["self_check"] = tuple(bool(c) for c in fields.get("self_check") or checks)
     return ModelSpec(**{**fields, "price": price})
 
 

@@ -30,7 +30,8 @@ CHECKING = ("validate", "run", "solver_model")  # what executes the reference so
 class Opener:
     """Opens entries. run: remembers replies. backend: where the feedback method and harnesses run. folder: where harnesses
     keep their versions. rounds: of the feedback method. budget: of a harness episode. solver: of the tool solver_model.
-    cap: the dollars of the whole comparison. Each model is opened once, however many entries it has."""
+    cap: the dollars of the whole comparison. models: opened ones by their names in the file; each is opened once, however
+    many entries it has."""
 
     run: Memory
     backend: Backend
@@ -42,7 +43,7 @@ class Opener:
     cap: Cap | None = None
     slots: Slots = field(default_factory=lambda: Slots(2, 2))
     worlds: Mapping[str, Any] = field(default_factory=dict)
-    _models: dict[str, Model] = field(default_factory=dict)
+    models: dict[str, Model] = field(default_factory=dict)
     _harnesses: dict[str, HarnessProposer] = field(default_factory=dict)
 
     def open(self, entry: Entry) -> Proposer:
@@ -91,9 +92,9 @@ class Opener:
         return Reviewer(Remembered(self.model(entry.spec), self.run, f"{entry.id}-review"), rubric)
 
     def model(self, spec: ModelSpec) -> Model:
-        if spec.name not in self._models:
-            self._models[spec.name] = self._open_model(spec)
-        return self._models[spec.name]
+        if spec.name not in self.models:
+            self.models[spec.name] = self._open_model(spec)
+        return self.models[spec.name]
 
     def _open_model(self, spec: ModelSpec) -> Model:
         if spec.model.startswith("designer:"):

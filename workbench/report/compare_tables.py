@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = ("valid_paper", "validated", "admitted")
-IDENTITY = ("entry", "model", "method", "agent", "family", "place", "self_check", "optimized")
+IDENTITY = ("entry", "kind", "model", "method", "agent", "family", "place", "self_check", "optimized")
 
 
 def answers(run: Run) -> pd.DataFrame:
-    """One row a unit with a verdict, in the order of the entries: IDENTITY, assignment, the verdicts of the first and the last
+    """One row a unit with a verdict, in the order of the entries: IDENTITY (kind: model, scripted or program), assignment, the verdicts of the first and the last
     submission (`first_valid_paper` …), r_P, usd, turns, files, the solver's mean turns and reward on it, and `known`."""
     import pandas as pd
 
@@ -44,6 +44,11 @@ def answers(run: Run) -> pd.DataFrame:
         flat["solver_turns"], flat["solver_reward"] = solved.get(row["submissions"][-1], (math.nan, math.nan))
         flat["tokens"] = sum(proposals.get(key, {}).get("tokens", 0) for key in row["submissions"])
         rows.append(flat)
+    scripted = {row["model"] for row in rows if row["known"] is not None}
+    for row in rows:
+        row["kind"] = (
+            "program" if row["method"] in ("world", "program") else "scripted" if row["model"] in scripted else "model"
+        )
     rows.sort(key=lambda r: (order.get(r["entry"], 99), r["assignment"]))
     return pd.DataFrame(rows, columns=list(rows[0]) if rows else [*IDENTITY, "assignment"])
 
@@ -99,19 +104,19 @@ def plain_entries(table: pd.DataFrame) -> pd.DataFrame:
 
 def method_means(rates: pd.DataFrame, column: str = "valid_paper") -> pd.DataFrame:
     """Mean rate over models of each method with its 95 % t interval (Fig. 1 left; the paper does not say which interval).
-    One model has no interval. Controls without a model are left out."""
+    Models and scripted designers are never averaged together. One model has no interval. Programs are left out."""
     import pandas as pd
 
     rows = []
-    part = plain_entries(rates[rates["column"] == column])
-    for method in dict.fromkeys(part["method"]):
-        shares = [float(s) for s in part[part["method"] == method]["share"].dropna()]
-        if method in ("world", "program") or not shares:
+    part = plain_entries(rates[(rates["column"] == column) & (rates["kind"] != "program")])
+    for kind, method in dict.fromkeys(zip(part["kind"], part["method"], strict=True)):
+        shares = [float(s) for s in part[(part["method"] == method) & (part["kind"] == kind)]["share"].dropna()]
+        if not shares:
             continue
         mean, half = math.fsum(shares) / len(shares), t_half_width(shares)
         low, high = (max(0.0, mean - half), min(1.0, mean + half)) if len(shares) > 1 else (math.nan, math.nan)
-        rows.append({"method": method, "models": len(shares), "mean": mean, "low": low, "high": high})
-    return pd.DataFrame(rows, columns=["method", "models", "mean", "low", "high"])
+        rows.append({"kind": kind, "method": method, "n": len(shares), "mean": mean, "low": low, "high": high})
+    return pd.DataFrame(rows, columns=["kind", "method", "n", "mean", "low", "high"])
 
 
 def t_half_width(values: list[float], conf: float = 0.95) -> float:
