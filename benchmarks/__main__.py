@@ -13,6 +13,7 @@ NAMES = (
     "engines",
     "labelling",
     "proposer",
+    "rollouts",
     "sandboxes",
     "traces",
     "training",

@@ -51,6 +51,7 @@ def admit_entries(learning: Learning, groups: Iterable[Group], step: int) -> Non
             if played.rollout.outcome == "infra" or "admission" not in played.extra:
                 continue
             row = played.extra["admission"]
+            run.record("proposal", {**played.extra["proposal"], "step": step}, id=row["id"])
             run.record("admission", {**row, "step": step}, id=row["id"])
             if not row["admitted"]:
                 continue

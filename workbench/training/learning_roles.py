@@ -10,6 +10,7 @@ import math
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from workbench.trials.run import run_trial
 class Roles:
     """Plays attempts on any thread. places: environment id → its folder. assignments: id → assignment. folder: where proposals are
     written. calibration: how the gate calibrates; its solver is the policy. external: a proposer with fixed weights, which plays
-    in the policy's place and leaves no tokens. cancel: set it, and every trial ends soon, as infrastructure's doing."""
+    in the policy's place and leaves no tokens. keep_trace: called with the first trial of each group. cancel: set it, and every trial ends soon, as infrastructure's doing."""
 
     policy: Policy
     backend: Backend
@@ -44,6 +45,7 @@ class Roles:
     held_out: Path | None = None
     external: Proposer | None = None
     keep_episodes: bool = False
+    keep_trace: Callable[[Trial], None] | None = None
     places: dict[str, str] = field(default_factory=dict)
     assignments: dict[str, Assignment] = field(default_factory=dict)
     cancel: threading.Event = field(default_factory=threading.Event)
@@ -78,6 +80,8 @@ class Roles:
             passed=bool(trial.passed), submitted=self._submitted(trial), progress=trial.progress, outcome=trial.outcome,
             seconds=trial.seconds, run_id=self.run_id, time=trial.time, task=trial.digest,
         )  # fmt: skip
+        if self.keep_trace is not None and attempt.number == 0:  # of each group one, so that people can look
+            self.keep_trace(trial)
         extra = {"overhead": trial.overhead_seconds + trial.verifier_seconds, "breaks": len(segments) - 1}
         return Played(rollout, trial if self.keep_episodes else replace(trial, episodes=()), extra)
 
@@ -110,7 +114,7 @@ class Roles:
         )  # fmt: skip
         why = "; ".join(f"{r.kind}: {r.message[:300]}" for r in admission.reasons)
         row = {**admission.to_row(), "time": time.time(), "run_id": self.run_id, "malformed": proposal.path is None}
-        return Played(rollout, extra={"why": why, "admission": row, "path": str(target), "message": proposal.message})
+        return Played(rollout, extra={"why": why, "admission": row, "path": str(target), "proposal": proposal.to_row()})
 
     def _answer(self, assignment: Assignment, target: Path, key: str, seed: int) -> Proposal:
         drawn = replace(assignment, run_id=f"seed {self.seed}")  # so that two runs of one seed draw the same worlds

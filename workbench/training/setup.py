@@ -13,9 +13,12 @@ from workbench.models import Model, Sampling, get_model
 from workbench.proposer import get_proposer
 from workbench.proposer.program import seed_tasks
 from workbench.runs.folder import Run
+from workbench.runs.progress import progress
 from workbench.sandboxes import get_backend
 from workbench.tasks import Task, load_task
-from workbench.training.flywheel import Flywheel, Settings
+from workbench.training.flywheel import Flywheel, Settings, play_round
+
+ROUND = "round_"  # values so named are of a round without learning
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,20 @@ class Solver:
 
         sampling = Sampling(**{**self.sampling.__dict__, "seed": (self.seed * 1_000_003 + i) % 2**31})
         return TerminalAgent(self.model, sampling=sampling, prompt=self.prompt)
+
+
+def play(run: Run, values: Mapping[str, Any]) -> None:
+    """The whole flywheel of a notebook: with learning when values["learn"], else one round of a solver that stays as it is."""
+    if not values["learn"]:
+        values = {**values, **{k.removeprefix(ROUND): v for k, v in values.items() if k.startswith(ROUND)}}
+        play_round(make_flywheel(run, values), parents(run, values))
+        return
+    from workbench.training.setup_learning import make_learning
+
+    learning = make_learning(run, values)
+    with progress(label=f"flywheel: {values['arm']}", total=values["steps"]) as done:
+        learning.learn(done)
+    learning.policy.close()
 
 
 def make_flywheel(run: Run, values: Mapping[str, Any]) -> Flywheel:

@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.admission.calibration import Calibration
 from workbench.proposer import get_proposer
-from workbench.runs.folder import Run
+from workbench.runs.folder import Run, write_json
 from workbench.sandboxes import get_backend
 from workbench.tasks import Task
 from workbench.training.arms import get_arm
@@ -21,6 +21,7 @@ from workbench.training.learning_roles import Roles
 from workbench.training.policy import Policy, library_of, open_policy
 from workbench.training.pool import PoolEntry
 from workbench.training.settings import settings_from
+from workbench.trials import Trial
 
 
 def make_learning(
@@ -42,11 +43,18 @@ def make_learning(
     roles = Roles(
         policy, get_backend(values["backend"]), run.folder / "tasks", _calibration(values), run.id, values["seed"], values["repeats"],
         Path(values["held_out"]) if values.get("held_out") else None, external, keep_episodes=hasattr(external, "refresh"),
+        keep_trace=lambda trial: keep_trace(run, trial),
     )  # fmt: skip
     return Learning(
         run, policy, learner, roles, arm, _settings(values), _collecting(values), lambda: _pool(run, values),
         held_out=_held_out(run, values), executor=executor,
     )  # fmt: skip
+
+
+def keep_trace(run: Run, trial: Trial) -> None:
+    """A rollout's turns to `traces/<its id>.json`, where the viewers look for them."""
+    episodes = [episode.to_json() for episode in trial.episodes]
+    write_json(run.path("traces", f"{trial.id}.json"), {**trial.to_row(), "episodes": episodes, "steps": trial.steps})
 
 
 def _calibration(values: Mapping[str, Any]) -> Calibration:

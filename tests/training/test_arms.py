@@ -1,0 +1,39 @@
+"""Arms: one parameter each, compared at the last update that all of them reached."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.training.arms import ARMS, common_endpoint, compare, get_arm
+
+
+def rows(*pairs):
+    return [{"version": v, "avg": a, "avg_interval": [a, a]} for v, a in pairs]
+
+
+def test_each_arm_changes_one_thing():
+    full = get_arm("full")
+    assert (full.proposes, full.trains_proposer, full.reviews, full.feedback, full.external) == (
+        True,
+        True,
+        True,
+        True,
+        False,
+    )
+    assert not get_arm("no-proposer-training").trains_proposer
+    assert get_arm("no-proposer-training").proposes
+    assert not get_arm("static-pool").proposes
+    assert not get_arm("no-feedback").feedback
+    assert get_arm("external").external
+    with pytest.raises(ValueError, match="full, no-proposer-training"):
+        get_arm("best")
+    assert len(ARMS) == 5
+
+
+def test_arms_are_compared_at_a_common_endpoint():
+    found = {"full": rows((0, 0.4), (160, 0.49), (288, 0.53)), "collapsed": rows((0, 0.4), (96, 0.44), (160, 0.40))}
+    assert common_endpoint(found) == 160
+    full, collapsed = compare(found)
+    assert (full["avg"], collapsed["avg"], collapsed["best"], collapsed["best_at"]) == (0.49, 0.40, 0.44, 96)
+    with pytest.raises(ValueError, match="evaluate_every"):
+        common_endpoint({"a": rows((0, 1.0)), "b": rows((1, 1.0))})
