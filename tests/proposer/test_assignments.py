@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.proposer.assignments import direction_of, failure_of, make_assignment, make_assignments
+from workbench.proposer.assignments import direction_of, failure_of, likeness, make_assignment, make_assignments
 from workbench.proposer.program import seed_tasks
 from workbench.tasks import load_task
 from workbench.trials import Grade, Trial
@@ -59,3 +59,32 @@ def test_parents_outside_the_band_come_first_and_ids_differ(task):
     assert [a.pass_rate for a in made] == [0.0, 0.5, 0.0]
     assert [a.id for a in made] == ["r2-a000", "r2-a001", "r2-a002"]
     assert make_assignments([], 3, run_id="r", round=1) == []
+
+
+def test_no_two_assignments_of_a_round_are_alike(tmp_path):
+    tasks = [load_task(p) for p in seed_tasks(tmp_path, (0, 1), 1)]
+    never = [trial("a", 0.0, {"x": "failed"}), trial("b", 0.0, {"x": "failed"}), trial("c", 0.0, {"y": "failed"})]
+    always = [trial("d", 1.0, {"x": "passed"})]
+    made = make_assignments([(tasks[0], never), (tasks[1], always), (tasks[0], never)], 14, run_id="r", round=1)
+    assert len(made) == 14 == len({likeness(a) for a in made})
+    first = [a for a in made if a.parent_digest == tasks[0].digest]
+    assert [(a.failure, a.way) for a in first][:4] == [
+        ("failed x", "fewer steps"), ("failed y", "fewer steps"), ("failed x", "one skill less"), ("failed y", "one skill less"),
+    ]  # fmt: skip
+    assert {a.direction for a in made if a.parent_digest == tasks[1].digest} == {"harder"}
+
+
+def test_the_evidence_is_quoted(task):
+    failed = Trial(
+        **{
+            **trial("a", 0.0, {"x": "failed"}).__dict__,
+            "steps": (Grade(0.0, tests={"x": "failed"}, stdout="KeyError: 'k'"),),
+        }
+    )
+    made = make_assignment(task, [failed], run_id="r", round=1, number=0)
+    assert (made.failure, made.quote, made.quoted, made.evidence) == (
+        "failed x; KeyError",
+        "KeyError: 'k'",
+        "a",
+        ("a",),
+    )
