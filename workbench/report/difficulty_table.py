@@ -78,5 +78,5 @@ def tasks_figure(
     ax.set_yticks(list(places), [label((names or {}).get(task, task)) for task in table["task"]], fontsize=6.5)
     ax.set_xlim(-0.02, 1.04)
     ax.invert_yaxis()
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8, frameon=False)
     return fig, table

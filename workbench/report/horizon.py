@@ -37,7 +37,7 @@ def composition(rows: Rows) -> pd.DataFrame:
         for row in rows
         for column, key in COMPOSITION.items()
     ]
-    return beside("tev_table_08", pd.DataFrame(cells))
+    return beside("tev_table_08", pd.DataFrame(cells).assign(note=""))
 
 
 def statistics(rows: Rows, balances: Mapping[str, Any]) -> pd.DataFrame:
@@ -66,7 +66,9 @@ def statistics(rows: Rows, balances: Mapping[str, Any]) -> pd.DataFrame:
     ours = [{"row": "Tev-Gym", "column": name, "value": value} for name, value in cells.items() if "|" not in name]
     ours += _scale(rows)
     took = {"row": "generation", "column": "CPU time median", "value": cells["generation | CPU time median"]}
-    return beside("tev_table_08_statistics", pd.DataFrame([*ours, took])).replace({"row": {"Tev-Gym": "corpus"}})
+    return beside("tev_table_08_statistics", pd.DataFrame([*ours, took]).assign(note="")).replace(
+        {"row": {"Tev-Gym": "corpus"}}
+    )
 
 
 def _spread(name: str, values: Sequence[int]) -> dict[str, float]:
@@ -97,5 +99,5 @@ def scale_figure(rows: Rows) -> tuple[Figure, pd.DataFrame]:
         ax.scatter(part["input_files"], part["input_bytes"], s=16, alpha=0.7, label=f"{label(tier)} ({len(part)})")
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.legend()
+    ax.legend(fontsize=8, frameon=False)
     return fig, table

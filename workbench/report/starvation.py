@@ -86,9 +86,9 @@ def wasted_figure(table: pd.DataFrame, sizes: Sequence[int] = (8, 16, 24)) -> tu
                 textcoords="offset points",
                 fontsize=6,
             )
-    ax.set_xlim(-0.01, 0.5)
+    ax.set_xlim(-0.01, max([0.5, *(table["p"] + 0.05)]))
     ax.set_ylim(-0.03, 1.03)
-    ax.legend()
+    ax.legend(loc="upper right", fontsize=7, frameon=False)
     return fig, table
 
 

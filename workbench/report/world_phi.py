@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+APART = 0.005  # between the lines of two rollouts of equal Phi, in the picture only
+
 # marker and words of how a rollout ended, as in Tev Fig. 4
 ENDS = {
     "passed": ("*", "submitted, passed"),
@@ -85,16 +87,13 @@ def rollouts_figure(
             1.005, phi, label(words), transform=ax.get_yaxis_transform(), fontsize=6.5, va="center", color="#666666"
         )
     for number, part in table.groupby("rollout"):
-        line = ax.plot(part["turn"], part["phi"], drawstyle="steps-post", lw=1.2, alpha=0.8)[0]
-        last = part.iloc[-1]
+        raised = part["phi"] + APART * (
+            int(number) - (len(trials) + 1) / 2
+        )  # so that equal ones do not hide each other
+        line = ax.plot(part["turn"], raised, drawstyle="steps-post", lw=1.2, alpha=0.8)[0]
+        end = ENDS[part["end"].iloc[-1]][0]
         ax.plot(
-            last["turn"],
-            last["phi"],
-            ENDS[last["end"]][0],
-            color=line.get_color(),
-            ms=7,
-            mew=1.6,
-            zorder=3 + int(number),
+            part["turn"].iloc[-1], raised.iloc[-1], end, color=line.get_color(), ms=6, mew=1.4, zorder=3 + int(number)
         )
     longest = max(table["turn"], default=0)
     ax.hlines(0, 0, longest, color="#CC0000", lw=2.0, label=f"terminal reward: 1 for {won} of {len(trials)}")

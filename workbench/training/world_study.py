@@ -18,6 +18,7 @@ from workbench.runs.folder import Run
 from workbench.runs.progress import Progress
 from workbench.sandboxes import Backend
 from workbench.tasks import Task, load_task
+from workbench.tasks.progress import gated
 from workbench.trials import Trial
 from workbench.trials.batch import Job, run_trials
 from workbench.worlds import Environment, Tier, build
@@ -38,10 +39,10 @@ def open_environment(values: Mapping[str, Any]) -> Environment:
 
 
 def reference_grades(environment: Environment) -> list[tuple[str, float, Mapping[str, float]]]:
-    """(stage, Phi, credit of each node) along the reference, graded as a task will be."""
+    """(stage, Phi, credit of each node as its prerequisites cap it) along the reference, graded as a task will be."""
     generator = get(environment.spec.name)
     found = [(stage, grade(generator, environment, outputs)) for stage, outputs in environment.reference]
-    return [(stage, graded.phi, graded.nodes) for stage, graded in found]
+    return [(stage, graded.phi, gated(generator.nodes, graded.nodes)) for stage, graded in found]
 
 
 def task_of(run: Run, environment: Environment) -> Task:
