@@ -134,9 +134,10 @@ def _spec(row: Any, methods: Sequence[str], checks: Sequence[bool]) -> ModelSpec
         raise CompareError(f"a model needs at least `model: NAME`, found {row!r}")
     fields = {**row, "name": str(row.get("name") or row["model"])}
     prices = fields.pop("prices", None)
-    if unknown := sorted(set(fields) - set(ModelSpec.__dataclass_fields__)):
-        allowed = ", ".join(sorted({*ModelSpec.__dataclass_fields__, "prices"} - {"price"}))
-        raise CompareError(f"model {fields['name']}: unknown key {', '.join(unknown)}; there are {allowed}")
+    allowed = set(ModelSpec.__dataclass_fields__) - {"price"}
+    if unknown := sorted(set(fields) - allowed):
+        there = ", ".join(sorted({*allowed, "prices"}))
+        raise CompareError(f"model {fields['name']}: unknown key {', '.join(unknown)}; there are {there}")
     if fields.get("agent", "terminal") not in AGENTS:
         raise CompareError(f"model {fields['name']}: no agent {fields['agent']!r}: use {', '.join(AGENTS)}")
     if fields.get("agent", "terminal") != "terminal" and "url" not in (fields.get("endpoint") or {}):
