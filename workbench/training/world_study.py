@@ -26,6 +26,7 @@ from workbench.worlds.catalog import get
 from workbench.worlds.corpus import Corpus, Plan, build_corpus
 from workbench.worlds.export import export_environment
 from workbench.worlds.grading import grade
+from workbench.worlds.observed import relabelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,6 +140,14 @@ def corpus_tasks(corpus: Corpus, names: Sequence[str]) -> list[Path]:
     if missing := [str(folder) for folder in folders if not folder.is_dir()]:
         raise FileNotFoundError(f"{missing[0]}: the corpus was built without its tasks; build it with them")
     return folders
+
+
+def observed_labels(corpus: Corpus, trials: Sequence[Trial]) -> list[dict[str, tuple[str, ...]]]:
+    """The labels of the corpus' environments, with the three axes that rollouts fill for those that had some."""
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for trial in trials:
+        rows.setdefault(trial.task.rsplit("/", 1)[-1], []).append(trial.to_row())
+    return [relabelled(environment["labels"], rows.get(environment["id"], ())) for environment in corpus.environments]
 
 
 def compare_verifiers(
