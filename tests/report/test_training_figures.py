@@ -8,6 +8,7 @@ from training_rows import evaluation_row, proposer_row, rollout_row, update_row,
 
 from workbench.report import published
 from workbench.report import training_figures as figures
+from workbench.report import training_figures_arms as arms_at
 from workbench.report import training_figures_rows as rows
 from workbench.report import training_figures_tables as tables
 from workbench.report.figures import save_figure
@@ -92,7 +93,7 @@ def test_learning_curves_keep_published_points_apart(arms):
 
 
 def test_arms_are_compared_at_their_common_update(arms):
-    common = figures.at_common_step(rows.evaluations(arms)).set_index("arm")
+    common = arms_at.at_common_step(rows.evaluations(arms)).set_index("arm")
     assert common["step"].unique().tolist() == [4]
     assert (common.loc["full", "percent"], common.loc["static pool (Tmax)", "percent"]) == (75.0, 50.0)
     cells = tables.endpoint_scores(common.reset_index())
@@ -111,7 +112,7 @@ def test_validity_of_the_proposer_has_wilson_intervals(arms):
 
 
 def test_figures_of_published_values_alone_say_so():
-    fig, table = figures.gains("autoenvscaling_fig_01_right", [], "score (%)")
+    fig, table = arms_at.gains("autoenvscaling_fig_01_right", [], "score (%)")
     assert set(table["whose"]) == {"published"}
     assert len(fig.axes) == 1
     fig, table = figures.cold_start_validity(pd.DataFrame(columns=["model", "k", "n"]))
@@ -238,4 +239,4 @@ def test_runs_without_training_give_empty_tables(run):
         rows.cold_start_pairs([run]),
     ):
         assert table.empty
-    assert figures.at_common_step(rows.evaluations([run])).empty
+    assert arms_at.at_common_step(rows.evaluations([run])).empty

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.report import compare_figures, compare_paired, compare_tables, published, trace_figures
 from workbench.report import training_figures as training
+from workbench.report import training_figures_arms as arms
 from workbench.report import training_figures_tables as tables
 from workbench.report.paper_figures import Drawn
 from workbench.report.paper_figures_sources import NoData, Sources
@@ -57,24 +58,24 @@ def fig_01_left(sources: Sources) -> Drawn:
 
 
 def fig_01_middle(sources: Sources) -> Drawn:
-    found = training.at_common_step(
+    found = arms.at_common_step(
         sources.evaluations[sources.evaluations["arm"].isin(["external proposer", "static pool (Tmax)"])]
     )
     two = found[found["set"].isin(_sets_with(found, 2))]
-    return Drawn(*training.gains("autoenvscaling_fig_01_middle", _bars(two), "score (%)"), _scores(two))
+    return Drawn(*arms.gains("autoenvscaling_fig_01_middle", _bars(two), "score (%)"), _scores(two))
 
 
 def fig_01_right(sources: Sources) -> Drawn:
     chosen = sources.evaluations[sources.evaluations["arm"].isin(["full", "static pool (Tmax)"])]
-    found = training.at_common_step(chosen)
+    found = arms.at_common_step(chosen)
     start = chosen[chosen["step"] == 0].groupby("set")["avg"].mean()
     bars = [{"row": s, "column": "cold start", "value": 100 * v} for s, v in start.items() if s in set(found["set"])]
-    return Drawn(*training.gains("autoenvscaling_fig_01_right", [*bars, *_bars(found)], "score (%)"), _scores(found))
+    return Drawn(*arms.gains("autoenvscaling_fig_01_right", [*bars, *_bars(found)], "score (%)"), _scores(found))
 
 
-def _sets_with(found: pd.DataFrame, arms: int) -> list[str]:
+def _sets_with(found: pd.DataFrame, count: int) -> list[str]:
     counts = found.groupby("set")["arm"].nunique()
-    return list(counts[counts >= arms].index)
+    return list(counts[counts >= count].index)
 
 
 def _bars(found: pd.DataFrame) -> list[dict[str, object]]:
@@ -104,7 +105,14 @@ def fig_06(sources: Sources) -> Drawn:
 def fig_07(sources: Sources) -> Drawn:
     rows = _need(sources.updates, "solver updates")
     cells = training.collection_summary(rows)
-    told = [f"{c['row']}: {c['column']} {c['value']:g}" for _, c in cells.iterrows()]
+    told = []
+    for row, part in cells.groupby("row", sort=False):
+        rate, time = part.set_index("column")["value"][["useful-group rate", "collection time"]]
+        told.append(
+            f"{row}: {rate:g} times, time {time:+g} %"
+            if " against " in row
+            else f"{row} {rate:g} % useful, {time:g} minutes"
+        )
     return Drawn(*training.collection(rows), "; ".join(told))
 
 
@@ -167,7 +175,7 @@ def fig_03(sources: Sources) -> Drawn:
 
 
 def table_03(sources: Sources) -> tuple[pd.DataFrame, str]:
-    common = _need(training.at_common_step(sources.evaluations), "evaluations of arms at a common update")
+    common = _need(arms.at_common_step(sources.evaluations), "evaluations of arms at a common update")
     return tables.endpoint_scores(common), _scores(common)
 
 

@@ -42,7 +42,10 @@ def suites(prefix: str = "") -> Callable[[Sources], tuple[pd.DataFrame, str]]:
 def table_05(sources: Sources) -> tuple[pd.DataFrame, str]:
     if not sources.learning_runs:
         raise NoData("no run has solver updates")
-    variants = {run.id: str(run.params["parameters"].get("reward") or "fraction") for run in sources.learning_runs}
+    arms = dict(zip(sources.updates["run"], sources.updates["arm"], strict=True))
+    variants = {
+        r.id: f"{r.params['parameters'].get('reward') or 'fraction'}, {arms[r.id]}" for r in sources.learning_runs
+    }
     found = tables.ablation(sources.updates, sources.evaluations, variants)
     shown = found[found["column"].isin(["S@1", "groups discarded"])]
     return found, "; ".join(

@@ -7,13 +7,12 @@ beside ours in a panel or with hollow marks of their own. Sources: AutoEnvScalin
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.report import published
 from workbench.report.figures import label
-from workbench.report.style import COLUMN, PUBLISHED, WIDE, below, looks, panels, styled
-from workbench.report.training_figures_rows import common_step
+from workbench.report.style import COLUMN, PUBLISHED, WIDE, below, looks, panels
 from workbench.statistics import wilson
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def learning_curves(evaluations: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     for ax, name in zip(axes, names, strict=True):
         _curves(ax, table[table["panel"] == name], solid=name.startswith("ours"))
         ax.set_title(label(name), fontsize=8.5)
-        ax.set_xlabel("solver update")
+        _update_axis(ax)
     axes[0].set_ylabel("score (%)")
     below(fig, axes)
     return fig, table
@@ -77,9 +76,10 @@ def _curves(ax: Axes, part: pd.DataFrame, solid: bool) -> None:
         lines = part[(part["arm"] == arm) & part["step"].notna()].sort_values("step")
         mean = lines.groupby("step", as_index=False)["score"].mean()
         face = look.colour if solid else "none"
-        ax.plot(
-            mean["step"], mean["score"], color=look.colour, ls=look.line, marker=look.marker, ms=4, mfc=face, label=arm
-        )
+        line = look.line if solid else ""  # between two told points nothing is known
+        ax.plot(mean["step"], mean["score"], color=look.colour, ls=line, marker=look.marker, ms=4, mfc=face, label=arm)
+        for at, score in () if solid else mean[["step", "score"]].to_numpy().tolist():
+            ax.annotate(f"{score:g}", (at, score), xytext=(0, 5), textcoords="offset points", fontsize=6.5, ha="center")
         runs = [r for _, r in lines.groupby("run")]
         for one in runs if len(runs) > 1 else ():
             ax.plot(one["step"], one["score"], color=look.colour, lw=0.6, alpha=0.3)
@@ -115,7 +115,7 @@ def collection(updates: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
                     label=None if number else arm,
                 )
         ax.set_title(title, fontsize=8.5)
-        ax.set_xlabel("solver update")
+        _update_axis(ax)
         ax.set_ylim(bottom=0)
     below(fig, axes)
     return fig, table
@@ -188,15 +188,17 @@ def proposer_validity(phases: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     fig, axes = panels(len(whose), width=COLUMN * len(whose), height=2.6, sharey=True)
     for ax, name in zip(axes, whose, strict=True):
         part = table[table["whose"] == name]
+        shift = 0.012 * (part["step"].max() - part["step"].min()) if name == "ours" else 0.0  # equal points stay apart
+        beside = {arm: i * shift for i, arm in enumerate(dict.fromkeys(part["arm"]))}
         for arm, look in looks(list(part["arm"])).items():
             for number, (_, one) in enumerate(part[part["arm"] == arm].groupby("run")):
                 face = "none" if name == "published" else look.colour
                 line = "" if name == "published" else look.line
                 err = None if name == "published" else [one["percent"] - one["low"], one["high"] - one["percent"]]
-                ax.errorbar(one["step"], one["percent"], yerr=err, color=look.colour, ls=line, marker=look.marker, mfc=face, ms=5,
+                ax.errorbar(one["step"] + beside[arm], one["percent"], yerr=err, color=look.colour, ls=line, marker=look.marker, mfc=face, ms=5,
                             capsize=2, label=None if number else arm)  # fmt: skip
         ax.set_title(name, fontsize=8.5)
-        ax.set_xlabel("solver update")
+        _update_axis(ax)
         ax.set_ylim(-3, 103)
     axes[0].set_ylabel("valid environments (%)")
     below(fig, axes)
@@ -230,62 +232,10 @@ def cold_start_validity(measured: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     return fig, table
 
 
-def gains(name: str, ours: Sequence[Mapping[str, Any]], measure: str) -> tuple[Figure, pd.DataFrame]:
-    """Fig. 1, middle and right: bars of arms in groups; published left, ours right when there are any.
-    name: of the published figure. ours: rows with row (the group), column (the arm) and value in percent.
-    Columns: whose, row, arm, percent."""
-    import pandas as pd
-
-    rows = [
-        ["published", c["row"], c["column"], c["number"]]
-        for _, c in published.load(name).iterrows()
-        if c["unit"] == "%"
-    ]
-    rows += [["ours", r["row"], r["column"], float(r["value"])] for r in ours]
-    table = pd.DataFrame(rows, columns=["whose", "row", "arm", "percent"])
-    whose = list(dict.fromkeys(table["whose"]))
-    fig, axes = panels(len(whose), width=COLUMN * len(whose), height=2.6)
-    for ax, side in zip(axes, whose, strict=True):
-        _grouped_bars(ax, table[table["whose"] == side])
-        ax.set_title(side, fontsize=8.5)
-    axes[0].set_ylabel(measure)
-    below(fig, axes)
-    return fig, table
-
-
-def _grouped_bars(ax: Axes, part: pd.DataFrame) -> None:
-    groups, arms = list(dict.fromkeys(part["row"])), looks(list(part["arm"]))
-    width = 0.8 / max(1, len(arms))
-    with styled():
-        for i, (arm, look) in enumerate(arms.items()):
-            own = part[part["arm"] == arm]
-            x = [groups.index(row) + (i - (len(arms) - 1) / 2) * width for row in own["row"]]
-            bars = ax.bar(
-                x,
-                own["percent"],
-                width * 0.92,
-                color=look.colour,
-                hatch=look.hatch,
-                edgecolor="white",
-                lw=0.5,
-                label=arm,
-            )
-            ax.bar_label(bars, fmt="%.1f", fontsize=6.5, padding=1)
-        ax.set_xticks(range(len(groups)), [label(g) for g in groups], fontsize=7.5)
-        ax.margins(y=0.12)
-        ax.grid(axis="x", visible=False)
-
-
-def at_common_step(evaluations: pd.DataFrame, name: str | None = None) -> pd.DataFrame:
-    """The evaluations of all arms at their common last update, one row an arm and set (mean over runs): set, arm, step, percent, runs."""
-    import pandas as pd
-
-    rows = []
-    for set_, part in evaluations.groupby("set", sort=False):
-        step = common_step(part) if name in (None, set_) else None
-        for arm, own in part[part["step"] == step].groupby("arm", sort=False) if step is not None else ():
-            rows.append([set_, arm, step, 100 * own["avg"].mean(), own["run"].nunique()])
-    return pd.DataFrame(rows, columns=["set", "arm", "step", "percent", "runs"])
+def _update_axis(ax: Axes) -> None:
+    ax.set_xlabel("solver update")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.margins(y=0.12)
 
 
 def _percent(k: float, n: float) -> tuple[float, float, float]:

@@ -60,7 +60,7 @@ def settings(names: Mapping[str, Sequence[str]], parameters: Mapping[str, Any], 
 
 def endpoint_scores(common: pd.DataFrame) -> pd.DataFrame:
     """AutoEnvScaling Table 3: score of each arm at the common endpoint.
-    common: of workbench.report.training_figures.at_common_step. One row a set."""
+    common: of workbench.report.training_figures_arms.at_common_step. One row a set."""
     rows = [[f"ours | {r['set']}", r["arm"], round(r["percent"], 2), f"update {r['step']}, mean of {r['runs']} runs"]
             for _, r in common.iterrows()]  # fmt: skip
     return _cells(rows)
@@ -167,4 +167,4 @@ def _rounded(value: float, digits: int = 3) -> float | str:
 def _cells(rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame(rows, columns=list(CELLS))
+    return pd.DataFrame(rows, columns=list(CELLS), dtype=object)  # 4 stays 4 beside 0.01
