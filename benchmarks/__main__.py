@@ -12,6 +12,7 @@ NAMES = (
     "contamination",
     "engines",
     "labelling",
+    "live",
     "proposer",
     "rollouts",
     "sandboxes",

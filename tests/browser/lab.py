@@ -27,6 +27,7 @@ FLAGS = (
     "--disable-component-update --disable-sync --disable-dev-shm-usage --window-size=1280,1000 --remote-debugging-pipe"
 ).split()
 START_SECONDS = 60
+PATIENCE = 180  # seconds until something that should be seen counts as missing: a busy machine starts kernels slowly
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
@@ -205,11 +206,11 @@ class Page:
         except AssertionError:
             raise AssertionError(f"cannot click at {selector}: {last}") from None
 
-    def sees(self, selector: str, seconds: float = 60) -> None:
+    def sees(self, selector: str, seconds: float = PATIENCE) -> None:
         """Waits until it is there."""
         self.waits(lambda: self.js("return !!document.querySelector(arguments[0])", selector), selector, seconds)
 
-    def waits(self, found: Callable[[], Any], what: str, seconds: float = 60) -> None:
+    def waits(self, found: Callable[[], Any], what: str, seconds: float = PATIENCE) -> None:
         """What the page shows instead goes into the error, and into a picture."""
         try:
             eventually(found, what, seconds)

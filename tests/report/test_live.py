@@ -348,6 +348,18 @@ def test_headless_it_is_html_png_and_text(wheel, tmp_path):
     assert "last rejected  weak at noop: noop-passes" in out.getvalue()
 
 
+def test_the_command_line_shows_a_page(wheel, capsys):
+    from workbench.cli import main
+
+    assert main(["runs", "live", str(wheel.folder)]) == 0
+    assert "50 % (1 of 2)          of the groups have" in capsys.readouterr().out
+    assert main(["runs", "live", wheel.id, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["pool"]["value"], told["rejected"][0]["task"]) == ("1", "weak")
+    assert main(["runs", "live"]) == 2
+    assert main(["runs", "live", "nothing"]) == 2
+
+
 def test_a_run_that_is_not_there(run):
     from workbench.runs.folder import RunError
 

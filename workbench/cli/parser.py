@@ -131,10 +131,10 @@ def _resume(commands: Any) -> None:
 
 
 def _runs(commands: Any) -> None:
-    parser = _new(commands, "runs", "runs", "list runs, newest first; compare them; open one")
-    parser.usage = "%(prog)s [options] [NOTEBOOK | compare RUN RUN... | open RUN]"
+    parser = _new(commands, "runs", "runs", "list runs, newest first; compare them; open one; follow one")
+    parser.usage = "%(prog)s [options] [NOTEBOOK | compare RUN RUN... | open RUN | live RUN]"
     parser.add_argument(
-        "words", nargs="*", metavar="NOTEBOOK", help="only of this notebook; or: compare RUN RUN..., or: open RUN"
+        "words", nargs="*", metavar="NOTEBOOK", help="only of this notebook; or: compare RUN RUN..., or: open RUN, or: live RUN"
     )
     states = ("running", "done", "failed", "interrupted", "killed", "interactive")
     parser.add_argument("--state", action="append", choices=states, help="only such runs; may be repeated")

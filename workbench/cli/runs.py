@@ -15,17 +15,19 @@ MOST_COLUMNS = 6  # runs beside each other; more are put below each other
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """`runs [NOTEBOOK]`, `runs compare RUN RUN…`, `runs open RUN`."""
+    """`runs [NOTEBOOK]`, `runs compare RUN RUN…`, `runs open RUN`, `runs live RUN`."""
     words = arguments.words
     try:
         if words[:1] == ["compare"]:
             return _compare(arguments, words[1:])
         if words[:1] == ["open"]:
             return _open(arguments, words[1:])
+        if words[:1] == ["live"]:
+            return _live(arguments, words[1:])
     except RunError as error:
         raise UsageError(str(error)) from None
     if len(words) > 1:
-        raise UsageError("give one notebook, or: compare RUN RUN…, or: open RUN")
+        raise UsageError("give one notebook, or: compare RUN RUN…, or: open RUN, or: live RUN")
     return _list(arguments, words[0] if words else None)
 
 
@@ -133,4 +135,24 @@ def _open(arguments: argparse.Namespace, names: list[str]) -> int:
             webbrowser.get().open(folder.as_uri())
         except webbrowser.Error:
             message("no browser on this machine: copy the folder, or `make lab` and open it there")
+    return 0
+
+
+def _live(arguments: argparse.Namespace, names: list[str]) -> int:
+    """Follow a run until it is over; one page where nobody watches (a pipe, --json)."""
+    from workbench.report.live import follow, terminal
+
+    if len(names) != 1:
+        raise UsageError("live needs one run: workbench runs live RUN")
+    if arguments.json:
+        view = follow(names[0], watch=False).view
+        facts = {name: {"value": value, "note": note} for name, value, note in view.seen["facts"]}
+        json_line(
+            {"run": str(view.run.folder), "state": view.standing["state"], **facts, "rejected": view.seen["rejected"]}
+        )
+        return 0
+    try:
+        terminal(names[0])
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
     return 0

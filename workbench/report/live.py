@@ -91,10 +91,10 @@ def follow(run_folder: Run | str | Path, seconds: float = INTERVAL, *, watch: bo
 
 
 def terminal(
-    run_folder: Run | str | Path, seconds: float = 2.0, *, once: bool = False, out: TextIO = sys.stdout
+    run_folder: Run | str | Path, seconds: float = 2.0, *, once: bool = False, out: TextIO | None = None
 ) -> None:
     """The same as text that is drawn again until the run is over; one page when `once`, or where `out` is no terminal."""
-    view = follow(run_folder, watch=False).view
+    view, out = follow(run_folder, watch=False).view, out or sys.stdout
     once = once or not out.isatty()
     while True:
         out.write(("" if once else "\x1b[H\x1b[2J") + view.text() + "\n")
