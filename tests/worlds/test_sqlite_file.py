@@ -64,6 +64,8 @@ def test_a_database_left_in_wal_mode_is_read(tmp_path):
         "CREATE VIEW t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
         "CREATE TABLE t (a, b AS (hex(zeroblob(2000000)))); INSERT INTO t (a) VALUES (1)",
         "CREATE TABLE t (a, b AS (zeroblob(1000000))); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9000) INSERT INTO t (a) SELECT i FROM n",
+        "CREATE TABLE t (a, b AS (printf('%.*c', 900000, 'a') LIKE '%a%a%a%a%a%a%a%ab')); INSERT INTO t (a) VALUES (1)",
+        "CREATE TABLE t (a, b AS (a + 1) STORED); INSERT INTO t (a) VALUES (1)",
         "CREATE VIRTUAL TABLE t USING fts5(a)",
     ],
 )

@@ -27,6 +27,8 @@ def share(expected: Any, got: Any, floor: float = 0.6) -> float:
         if hostile.same(expected, got):
             return 1.0
         if isinstance(expected, list) and isinstance(got, list):
+            if len(got) * floor > len(expected):  # too many to reach the floor, and maybe chosen to make counting slow
+                return 0.0
             ours, theirs = Counter(map(_name, expected)), Counter(map(_name, got))
             part = (ours & theirs).total() / max(len(expected), len(got), 1)
         elif isinstance(expected, Mapping) and isinstance(got, Mapping):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import prod
 
 WIDTH = {"F32": 4, "BF16": 2, "F16": 2, "I8": 1, "I32": 4, "I64": 8}
-MAX_HEADER = 4_000_000
+MAX_HEADER = 1_000_000
 
 # name -> (dtype, shape, bytes)
 Tensors = dict[str, tuple[str, tuple[int, ...], bytes]]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LIMIT = 64 << 20  # bytes
-ROWS = 200_000  # of one table
-OPERATIONS = 400  # of 100,000 virtual machine steps each, before a reading is given up
+LIMIT = 16 << 20  # bytes; the largest honest database is far below
+ROWS = 50_000  # of one table
+OPERATIONS = 50  # of 100,000 virtual machine steps each, before a reading is given up
 VERSION = (3_040_000).to_bytes(4, "big")  # stands in for the library's own, so that bytes don't depend on it
 
 
@@ -48,7 +48,7 @@ def _quoted(name: str) -> str:
 
 
 def _rows(connection: sqlite3.Connection, name: str) -> list[tuple[Any, ...]]:
-    """All rows; a computed column can make a small file's rows endless, so their content is measured while it's read."""
+    """All rows; pages that several rows point to can make a small file's content endless, so it is measured while it's read."""
     rows, size = [], 0
     for row in connection.execute(f"SELECT * FROM {_quoted(name)} LIMIT {ROWS + 1}"):
         size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
@@ -58,8 +58,11 @@ def _rows(connection: sqlite3.Connection, name: str) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _table(connection: sqlite3.Connection, name: str) -> Table:
-    info = connection.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
+def _table(connection: sqlite3.Connection, name: str) -> Table | None:
+    """None for a table with computed columns: their expressions would run here, and one LIKE can take hours."""
+    info = connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
+    if any(row[6] for row in info):
+        return None
     rows = _rows(connection, name)
     key = tuple(row[1] for row in sorted((r for r in info if r[5]), key=lambda r: r[5]))
     links = connection.execute(f"PRAGMA foreign_key_list({_quoted(name)})").fetchall()
@@ -68,8 +71,9 @@ def _table(connection: sqlite3.Connection, name: str) -> Table:
 
 
 def read(data: bytes | None, names: Iterable[str] | None = None) -> dict[str, Table] | None:
-    """The ordinary tables (those in `names`, or all), views and virtual tables left out; None when it can't be read in bounds.
+    """The ordinary tables (those in `names`, or all); views, virtual tables and tables with computed columns are left out.
 
+    None when it can't be read in bounds.
     The file is never opened: its bytes are loaded in memory, its schema isn't trusted, lengths and steps are capped.
     """
     if not isinstance(data, bytes) or len(data) > LIMIT or not data.startswith(b"SQLite format 3\0") or len(data) < 512:
@@ -93,7 +97,8 @@ def read(data: bytes | None, names: Iterable[str] | None = None) -> dict[str, Ta
         ).fetchall()
         plain = [n for n, _ in listed if isinstance(n, str) and not n.startswith("sqlite_")]
         wanted = set(plain) if names is None else set(names)
-        return {name: _table(connection, name) for name in sorted(wanted & set(plain))}
+        found = {name: _table(connection, name) for name in sorted(wanted & set(plain))}
+        return {name: table for name, table in found.items() if table is not None}
     except (sqlite3.Error, ValueError, OverflowError, MemoryError, RecursionError):
         return None
     finally:
