@@ -11,6 +11,9 @@ env: ## make .venv (finds a Python >= 3.12, installs everything)
 flywheel: env ## one full round of the flywheel, on this machine, with live progress
 	@.venv/bin/workbench run 40_flywheel -p profile micro
 
+cold-start: env ## make the micro policy's Cold-Start checkpoint anew (half an hour; goes on where it was)
+	@$(PY) -m workbench.training.cold_start_make
+
 lab: env ## open JupyterLab on the notebooks
 	@.venv/bin/jupyter lab notebooks
 
@@ -29,4 +32,4 @@ lint: env ## ruff
 clean: ## remove what dead runs left on this machine
 	@.venv/bin/workbench clean
 
-.PHONY: help env flywheel lab test test-all bench lint clean
+.PHONY: help env flywheel cold-start lab test test-all bench lint clean

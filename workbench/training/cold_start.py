@@ -29,6 +29,8 @@ from workbench.training.micro.traces import collect
 from workbench.training.policy import Policy, open_policy
 from workbench.training.trajectories import select
 
+SETTLING = 6  # halvings of the last interval
+
 
 def cold_start(run: Run, values: Mapping[str, Any], *, backend: Backend | None = None) -> Policy:
     """All stages; returns the trained policy (close it). Rows: "trace", "selection", "check" (pass rates on the way), "sft", "evaluation" and
@@ -79,6 +81,7 @@ def train(
         policy.network, policy.tokenizer, examples, settings, folder=run.folder / "sft", stop=check, every=values["every"]
     )  # fmt: skip
     policy.network.eval()
+    settle(check)
     policy.model.engine.update_weights(policy.network.state_dict())
     policy.network.save_pretrained(folder)
     policy.tokenizer.save_pretrained(folder)
@@ -95,12 +98,15 @@ class _Check:
         self.run, self.policy, self.backend, self.values, self.tasks = run, policy, backend, values, tasks
         self.chats = expert_chats(policy.tokenizer, tasks, policy.solver_prompt)
         self.last: float | None = None
+        self.before: dict[str, Any] = {}  # the weights at the check before the last one
+        self.now: dict[str, Any] = {}
 
     def __call__(self, step: int) -> bool:
         network = self.policy.network
         network.eval()
+        self.before, self.now = self.now, {k: v.detach().clone() for k, v in network.state_dict().items()}
         likely = canonical_probability(network, self.chats)
-        passed = self._passed(step) if likely >= self.values["look_from"] else None
+        passed = self.passed(step) if likely >= self.values["look_from"] else None
         network.train()
         examples = step * self.values["sft"]["batch"]
         self.run.record("check", {"step": step, "examples": examples, "expert_probability": likely, "passed": passed})
@@ -110,10 +116,29 @@ class _Check:
         self.last = passed
         return passed is not None and passed >= self.values["low"]
 
-    def _passed(self, step: int) -> float:
+    def passed(self, step: int) -> float:
+        """The share of calibration worlds that the network passes as it is."""
         self.policy.model.engine.update_weights(self.policy.network.state_dict())
         found = attempts(self.policy, self.backend, self.values, self.tasks, f"step {step}", step)
         return sum(s.passes for s in found.scores) / max(1, sum(len(s.rewards) for s in found.scores))
+
+
+def settle(check: _Check) -> None:
+    """When one interval of training jumped over the band, take weights between its two ends, by halving: what a smaller interval would have
+    met, at less cost than training again."""
+    low, high, ends = check.values["low"], check.values["high"], [0.0, 1.0]
+    if check.last is None or check.last <= high or not check.before:
+        return
+    for attempt in range(SETTLING):
+        share = sum(ends) / 2
+        mixed = {name: old.lerp(check.now[name], share) for name, old in check.before.items()}
+        check.policy.network.load_state_dict(mixed)
+        check.last = check.passed(-1 - attempt)
+        check.run.record("settle", {"share": share, "passed": check.last})
+        say(f"cold start: {share:.2f} of the last interval, passed {check.last:.2f}")
+        if low <= check.last <= high:
+            return
+        ends[check.last > high] = share
 
 
 def attempts(

@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.agents import Budget
 from workbench.models import Sampling
+from workbench.paths import DATA
 from workbench.training.micro.vocabulary import new_tokenizer, pieces
 
 # about 1.1 million weights; the sizes are ours (no paper trains one so small)
@@ -20,7 +21,7 @@ SIZE = {
 }
 BUDGET = Budget(turns=4, tokens=80, seconds=120.0, command_seconds=10.0)
 SAMPLING = Sampling(max_tokens=20, temperature=1.0)
-CHECKPOINT = Path("data/checkpoints/micro-cold-start")  # in a checkout; made by `make cold-start`
+CHECKPOINT = DATA / "checkpoints/micro-cold-start"  # made by `make cold-start`
 
 
 def new_model(seed: int = 0, **size: int) -> Any:
