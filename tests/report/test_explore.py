@@ -134,7 +134,7 @@ def test_the_lineage_is_shown_and_walked(pool):
         ["to", "d", "rejected"],
     ]
     assert panel.picture.startswith(b"\x89PNG")
-    assert "2 ancestors, 1 children" in texts(panel)
+    assert "ancestors: 2, children: 1" in texts(panel)
     panel.item = "d"  # goes there
     assert panel.environment == "d"
     assert labels(panel)[-1] == ["itself", "d", "rejected"]
@@ -167,7 +167,7 @@ def test_assignments_show_failures_with_their_line(pool):
 
 def test_a_run_without_anything(run):
     assert "0 of 0 rows" in explore.pool(run).static_html()
-    assert "no assignments" in explore.assignments(run).static_html()
+    assert "has no assignments" in explore.assignments(run).static_html()
     with pytest.raises(FileNotFoundError, match="has no store"):
         explore.harness(run)
 

@@ -87,7 +87,8 @@ def test_rows_of_learning(run):
     view = follow(run, watch=False).view
     assert facts(view)["reward"] == "0.5"
     assert facts(view)["useful groups"] == "75 % (3 of 4)"
-    assert facts(view)["time left"].endswith("(1 of 4 updates)")
+    assert "1 of 4 updates · ran for 0:00" in [note for _, _, note in view.seen["facts"]]
+    assert facts(view)["time left"] == "0:00"
     last = dict(view.seen["last"])
     assert ["update.loss", "0.25"] in last["update"]
     assert ["avg", "0.4"] in last["evaluation held"]

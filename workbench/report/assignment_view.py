@@ -23,7 +23,7 @@ class AssignmentPanel(Panel):
     def __init__(self, data: PoolData):
         self.data, self.assignment, self.opened = data, next(iter(data.assignments), ""), None
         self._by_id = {a["id"]: a for rows in data.attempts.values() for a in rows}
-        super().__init__(tabs=["assignments", "evidence"], title=f"{len(data.assignments)} assignments")
+        super().__init__(tabs=["assignments", "evidence"], title=f"assignments: {len(data.assignments)}")
         self.tab = "assignments"
 
     def draw(self) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 80  # environments in one picture
 SEED = "seed: "
+PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # behind words, so that no line crosses them
 LOOKS = {
     "active": ("#009E73", "o"),
     "rejected": ("#D55E00", "X"),
@@ -110,14 +111,14 @@ def draw_lineage(made: Lineage, chosen: list[str] | None = None, marked: str = "
     at = places(made, kept)
     deep, rows = 1 + max((x for x, _ in at.values()), default=0), 1 + max((y for _, y in at.values()), default=0)
     with matplotlib.style.context(STYLE):
-        fig = Figure(figsize=(min(2.2 + 2.3 * deep, 16), min(1.1 + 0.26 * rows, 18)))
+        fig = Figure(figsize=(min(1.0 + 1.7 * deep, 16), min(1.2 + 0.26 * rows, 18)))
         axes = fig.add_subplot()
         for name, (x, y) in at.items():
             if (parent := made.parent.get(name)) in at:
                 axes.plot([at[parent][0], x], [at[parent][1], y], color="#BBBBBB", linewidth=0.8, zorder=1)
             mean = made.mean[name]
-            words = short(name, 28) + (f"  {mean:.2f}" if mean is not None else "")
-            axes.annotate(_plain(words), (x, y), xytext=(6, -2.5), textcoords="offset points", fontsize=7)
+            words = short(name, 24) + (f"  {mean:.2f}" if mean is not None else "")
+            axes.annotate(_plain(words), (x, y), xytext=(6, -2.5), textcoords="offset points", fontsize=7, bbox=PAPER)
         for status, (colour, marker) in {**LOOKS, "other": ("#000000", ".")}.items():
             group = [
                 p
@@ -133,10 +134,10 @@ def draw_lineage(made: Lineage, chosen: list[str] | None = None, marked: str = "
         left = len(made.status) - len(at)
         axes.set_title(f"{len(at)} environments" + (f", {left} others not drawn" if left else ""), fontsize=8)
         axes.set_xlim(-0.2, deep - 0.1)
-        axes.set_ylim(rows - 0.4, -0.6)
+        axes.set_ylim(rows - 0.5, -0.5)
         axes.axis("off")
         if at:
-            axes.legend(loc="lower right", fontsize=7, ncols=2)
+            axes.legend(loc="upper left", bbox_to_anchor=(0, 0), fontsize=7, ncols=4, handletextpad=0.2)
     table = [[n, made.parent.get(n, ""), made.status[n], made.mean[n], x] for n, (x, _) in at.items()]
     return fig, pd.DataFrame(table, columns=["id", "parent", "status", "mean", "generation"])
 

@@ -21,7 +21,7 @@ LINES = {
     "pool": "active environments",
 }
 COLOURS = {"reward": "#0072B2", "valid": "#E69F00", "admitted": "#009E73", "useful": "#D55E00", "pool": "#CC79A7"}
-SMOOTH = 9  # points of the trailing mean that is drawn for what is 0 or 1
+SMOOTH = 9  # points of the trailing mean that is drawn
 TRIAL_COLUMNS = ("trial", "task", "agent", "outcome", "reward")
 
 
@@ -32,6 +32,7 @@ def facts(state: LiveState, left: str = "", now: float = math.nan) -> list[list[
     priced = f"{state.unpriced} records without a known price" if state.unpriced else ""
     quiet = max(0.0, now - state.latest)
     silence = "" if math.isnan(quiet) else f"last record {clock(quiet)} ago"
+    left, _, counted = left.rstrip(")").partition(" (")
     rows = [
         [
             "reward",
@@ -43,7 +44,7 @@ def facts(state: LiveState, left: str = "", now: float = math.nan) -> list[list[
         ["useful groups", _share(state.useful, state.groups), "of the groups have rewards that differ"],
         ["pool", show(pool.get("active", 0)), ", ".join(f"{n} {k}" for k, n in pool.items() if k != "active")],
         ["cost", f"${state.usd:,.4f}".rstrip("0").rstrip("."), " · ".join(filter(None, [priced, _tokens(state)]))],
-        ["time left", left or "not known", f"running for {_age(state, now)}" if not math.isnan(now) else ""],
+        ["time left", left or "not known", " · ".join(filter(None, [counted, f"ran for {_age(state)}"]))],
         ["records", f"{sum(state.counts.values()):,}", " · ".join(filter(None, [silence, _faults(state)]))],
     ]
     return [[name, short(value), short(note)] for name, value, note in rows]
@@ -58,8 +59,9 @@ def _tokens(state: LiveState) -> str:
     return f"{read:,} tokens read, {written:,} written" if read or written else ""
 
 
-def _age(state: LiveState, now: float) -> str:
-    return "–" if math.isnan(state.first) else clock(now - state.first)
+def _age(state: LiveState) -> str:
+    """From the first record to the last one."""
+    return "–" if math.isnan(state.first) else clock(state.latest - state.first)
 
 
 def _faults(state: LiveState) -> str:
@@ -72,11 +74,11 @@ def _faults(state: LiveState) -> str:
 
 
 def series(state: LiveState) -> list[dict[str, Any]]:
-    """[{"name", "label", "values", "last", "top"}, …] of the lines with at least one point. Shares are smoothed."""
+    """[{"name", "label", "values", "last", "top"}, …] of the lines with at least one point. All but the pool are smoothed."""
     made = []
     for name, label in LINES.items():
         values = state.lines[name].values
-        if name in ("valid", "admitted", "useful"):
+        if name != "pool":
             values = trailing(values, SMOOTH)
         if values:
             top = max(1.0, max(values)) if name == "pool" else 1.0
@@ -153,7 +155,7 @@ def figure(title: str, state: LiveState, left: str, now: float) -> tuple[Figure,
         head.set_title(_plain(title))
         for i, (name, value, note) in enumerate(facts(state, left, now)):
             y = 0.93 - i * 0.125
-            for x, words, weight in ((0, name, "bold"), (0.17, value, "normal"), (0.42, note, "normal")):
+            for x, words, weight in ((0, name, "bold"), (0.17, value, "normal"), (0.45, note, "normal")):
                 head.text(x, y, _plain(words)[:90], transform=head.transAxes, fontsize=8, fontweight=weight)
         row = grid[1].subgridspec(1, max(len(drawn), 1))
         for i, one in enumerate(drawn):

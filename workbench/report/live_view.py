@@ -101,8 +101,10 @@ class LiveView(View):
     def _left(self) -> str:
         if self.standing["state"] in OVER:
             return "the run is over"
+        if self.standing["alive"] is False:
+            return "nobody writes it"
         begun = self.state.first
-        return time_left(self.run, self.state.round, self.state.counts["update"], begun, self._now())
+        return time_left(self.run, self.state.round, self.state.counts["update"], begun, self.state.latest)
 
     def _words(self) -> str:
         more = {True: "", False: ", nobody writes it", None: ""}[self.standing["alive"]]

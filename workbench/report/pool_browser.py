@@ -112,7 +112,7 @@ class EnvironmentPanel(Panel):
         known = self.data.environments
         labels = [[how, short(n.removeprefix(SEED), 80), short(self.lineage.status[n], 20)] for how, n in rows]
         self.items = [[n if n in known else f"#{i}", labels[i]] for i, (_, n) in enumerate(rows)]
-        text = f"{len(up)} ancestors, {len(down)} children; {len(family)} of its family are drawn"
+        text = f"ancestors: {len(up)}, children: {len(down)}; drawn, with all descendants: {len(family)}"
         self.blocks = [
             {"kind": "note", "text": text},
             {"kind": "picture", "text": f"the lineage of {short(self.environment)}"},
