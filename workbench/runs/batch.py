@@ -74,7 +74,8 @@ class Batch:
         told = f"{counts['done']} of {len(self.points)} runs done"
         told += f" ({counts['skipped']} before)" if counts["skipped"] else ""
         told += "".join(f", {counts[s]} {s}" for s in OUTCOMES[1:] if counts[s])
-        failed = [f"  {label(r['varied'])}: {r['message']} [{r['run']}]" for r in self.rows if r["state"] == "failed"]
+        lost = [r for r in self.rows if r["state"] == "failed"]
+        failed = [f"  {label(r['varied'])}: {': '.join(r['message'].splitlines())} [{r['run']}]" for r in lost]
         return "\n".join([f"{self.id}: {told}", *failed])
 
     def _repr_html_(self) -> str:

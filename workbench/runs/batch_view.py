@@ -13,6 +13,7 @@ from workbench.runs.progress import PROGRESS_ENV, clean, describe, in_kernel, wr
 
 SECONDS_BETWEEN_LINES = 5.0  # of one run, in plain lines
 SECONDS_BETWEEN_PAINTS = 0.3  # of the widget
+DONE_BEFORE = "was done already"
 MOST_ENDED = 500  # rows of the widget
 
 
@@ -29,6 +30,7 @@ class BatchView:
         self.begun = time.monotonic()
         self._lock = threading.RLock()
         self._spoke: dict[int, float] = {}
+        self._spoke_before = 0.0
 
     def began(self, slot: int, label: str) -> None:
         with self._lock:
@@ -49,8 +51,8 @@ class BatchView:
         with self._lock:
             self.count += 1
             self.failed += state == "failed"
-            told = "was done already" if skipped else f"{state} in {seconds:.0f} s"
-            self._show_ended(slot, clean(label), state, told, clean(message.replace("\n", " ")))
+            told = DONE_BEFORE if skipped else f"{state} in {seconds:.0f} s"
+            self._show_ended(slot, clean(label), state, told, ": ".join(map(clean, message.splitlines())))
             self.labels.pop(slot, None)
 
     def close(self) -> None:
@@ -72,6 +74,10 @@ class BatchView:
             write_line(f"[{self.labels.get(slot, '')}] {text}")
 
     def _show_ended(self, slot: int, label: str, state: str, told: str, message: str) -> None:
+        now, last = time.monotonic(), self.count == self.total
+        if told == DONE_BEFORE and not last and now - self._spoke_before < SECONDS_BETWEEN_LINES:
+            return  # hundreds of them pass in a second
+        self._spoke_before = now if told == DONE_BEFORE else self._spoke_before
         note = f"{label} {told}" + (f": {message}" if message else "")
         write_line(describe(self.notebook, self.count, self.total, time.monotonic() - self.begun, note))
 

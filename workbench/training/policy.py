@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench import paths
 from workbench.agents import Budget
 from workbench.agents.prompts import PROMPTS, Prompt
 from workbench.agents.terminal import TerminalAgent
@@ -108,8 +109,8 @@ def _micro(place: str, values: Mapping[str, Any]) -> Policy:
 
 
 def _checkout(path: Path) -> Path:
-    """A path of the checkout, wherever a notebook's kernel was started."""
-    here = Path(__file__).resolve().parents[2] / path
+    """A path of the checkout, or of the installed package, wherever a notebook's kernel was started."""
+    here = paths.DATA.parent / path
     return here if here.exists() else path
 
 
