@@ -134,7 +134,10 @@ def _runs(commands: Any) -> None:
     parser = _new(commands, "runs", "runs", "list runs, newest first; compare them; open one; follow one")
     parser.usage = "%(prog)s [options] [NOTEBOOK | compare RUN RUN... | open RUN | live RUN]"
     parser.add_argument(
-        "words", nargs="*", metavar="NOTEBOOK", help="only of this notebook; or: compare RUN RUN..., or: open RUN, or: live RUN"
+        "words",
+        nargs="*",
+        metavar="NOTEBOOK",
+        help="only of this notebook; or: compare RUN RUN..., or: open RUN, or: live RUN",
     )
     states = ("running", "done", "failed", "interrupted", "killed", "interactive")
     parser.add_argument("--state", action="append", choices=states, help="only such runs; may be repeated")
@@ -234,7 +237,11 @@ def _worlds(commands: Any) -> None:
     parser.add_argument("--tier", action="append", choices=tiers, help="only this one; may be repeated")
     parser = new("new", "make a generator's folder, to be rewritten")
     parser.add_argument("name", metavar="NAME", help="lower-case words joined with underscores")
-    parser.add_argument("--to", metavar="DIR", help="the folder it goes into (default: the package's own)")
+    parser.add_argument(
+        "--to",
+        metavar="DIR",
+        help="the folder it goes into (default: the first of $WORKBENCH_GENERATORS, else a checkout's own, else generators/)",
+    )
     parser = new("export", "write one environment as a Harbor task")
     parser.add_argument("name", metavar="NAME", help="a generator")
     parser.add_argument("out", metavar="OUT", help="a new folder")
