@@ -12,6 +12,7 @@ from workbench.report import training_figures_arms as arms_at
 from workbench.report import training_figures_rows as rows
 from workbench.report import training_figures_tables as tables
 from workbench.report.figures import save_figure
+from workbench.report.paper_figures_sources import settings_of
 from workbench.runs import new_run
 
 FULL = {"a": [0.0, 1.0], "b": [1.0, 1.0]}
@@ -168,8 +169,8 @@ def test_the_ablation_tells_time_and_discarded_groups(arms):
 
 
 def test_settings_stand_under_the_published_names(arms):
-    cells = tables.settings(tables.SHARED_MODEL, arms[0].params["parameters"]).set_index("row")["value"]
-    assert cells.to_dict() == {"rollouts per solver group": 4, "learning rate": 1e-3}
+    cells = tables.settings(tables.SHARED_MODEL, *settings_of(arms[0])).set_index("row")["value"]
+    assert (cells["rollouts per solver group"], cells["learning rate"]) == (4, 1e-3)
     assert set(tables.SHARED_MODEL) <= set(published.load("autoenvscaling_table_12")["row"])
     assert set(tables.TEV_RECIPE) <= set(published.load("tev_table_11")["row"])
 

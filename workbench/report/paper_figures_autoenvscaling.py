@@ -10,7 +10,7 @@ from workbench.report import training_figures as training
 from workbench.report import training_figures_arms as arms
 from workbench.report import training_figures_tables as tables
 from workbench.report.paper_figures import Drawn
-from workbench.report.paper_figures_sources import NoData, Sources
+from workbench.report.paper_figures_sources import NoData, Sources, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +206,7 @@ def table_11(sources: Sources) -> tuple[pd.DataFrame, str]:
 def table_12(sources: Sources) -> tuple[pd.DataFrame, str]:
     if not sources.learning_runs:
         raise NoData("no run has solver updates")
-    cells = tables.settings(tables.SHARED_MODEL, sources.learning_runs[-1].params["parameters"])
+    cells = tables.settings(tables.SHARED_MODEL, *settings_of(sources.learning_runs[-1]))
     return cells, f"{len(cells)} settings of run {sources.learning_runs[-1].id}"
 
 

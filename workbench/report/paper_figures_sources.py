@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workbench import paths
 from workbench.report import training_figures_rows as rows
 from workbench.runs.folder import Run, find_run, list_runs, open_run
+from workbench.runs.profiles import ProfileError, load_profile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,8 +83,8 @@ class Sources:
 
 
 def default_runs(results: Path | None = None) -> list[Run]:
-    """The newest finished run of each notebook below `results`, and of each of its arms and rewards where it has such parameters; those of
-    `results/published` stand in for notebooks without a finished run. Runs of one notebook are of one profile: the newest run's."""
+    """The newest finished run of each notebook below `results`, and of each of its arms, rewards and seeds where it has such parameters; those
+    of `results/published` stand in for notebooks without a finished run. Runs of one notebook are of one profile: the newest run's."""
     results = results or paths.results()
     finished = [run for run in map(open_run, list_runs(results)) if run.state()["state"] == "done"]
     published = [open_run(p.parent) for p in sorted(results.glob("published/*/params.json"))]
@@ -98,8 +99,20 @@ def _newest(runs: Iterable[Run]) -> list[Run]:
     for run in ordered:
         if run.profile == profile[run.notebook]:
             said = run.params["parameters"]
-            kept[run.notebook, str(said.get("arm", "")), str(said.get("reward", ""))] = run
+            apart = (said.get("arm") or "full", said.get("reward") or "fraction", said.get("seed", 0))
+            kept[run.notebook, *map(str, apart)] = run
     return list(kept.values())
+
+
+def settings_of(run: Run) -> tuple[dict[str, Any], dict[str, str]]:
+    """(values, where each is from) of a run: its own parameters, and below them its profile's values as the profile is now."""
+    said = {k: v for k, v in run.params["parameters"].items() if v not in (None, "")}
+    try:
+        profile = load_profile(run.notebook, run.profile).values_by_name
+    except ProfileError:  # a run of another version, or of a notebook that is gone
+        profile = {}
+    values = {k: v for k, v in profile.items() if v not in (None, "")} | said
+    return values, {k: f"parameter {k}" if k in said else f"profile {run.profile}, {k}" for k in values}
 
 
 def chosen_runs(specs: Sequence[str], results: Path | None = None) -> list[Run]:

@@ -11,7 +11,7 @@ from workbench.report import published, world_phi
 from workbench.report import training_figures_tables as tables
 from workbench.report.paper_figures import Artefact, Drawn
 from workbench.report.paper_figures_autoenvscaling import table
-from workbench.report.paper_figures_sources import NoData, Sources
+from workbench.report.paper_figures_sources import NoData, Sources, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,7 @@ def table_11(sources: Sources) -> tuple[pd.DataFrame, str]:
     if not sources.learning_runs:
         raise NoData("no run has solver updates")
     run = sources.learning_runs[-1]
-    found = tables.settings(tables.TEV_RECIPE, run.params["parameters"])
+    found = tables.settings(tables.TEV_RECIPE, *settings_of(run))
     return found, f"{len(found)} settings of run {run.id}"
 
 

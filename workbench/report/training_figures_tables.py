@@ -21,7 +21,7 @@ CELLS = ("row", "column", "value", "note")
 
 # Published rows of AutoEnvScaling Table 12 and Tev Table 11 → names of settings that runs record.
 SHARED_MODEL = {
-    "model": ("solver", "model"),
+    "model": ("policy",),
     "solver groups per update": ("groups",),
     "rollouts per solver group": ("group",),
     "rollouts per proposer group": ("proposer_group",),
@@ -47,14 +47,14 @@ TEV_RECIPE = {
 }
 
 
-def settings(names: Mapping[str, Sequence[str]], parameters: Mapping[str, Any], column: str = "value") -> pd.DataFrame:
+def settings(names: Mapping[str, Sequence[str]], values: Mapping[str, Any], where: Mapping[str, str]) -> pd.DataFrame:
     """AutoEnvScaling Table 12, Tev Table 11: the settings of a run under the published names; a run's other settings are left out.
-    parameters: of the run (params.json). A name that the run does not have has no cell."""
+    values, where: of workbench.report.paper_figures_sources.settings_of. A name that the run does not have has no cell."""
     rows = []
     for name, keys in names.items():
-        found = [key for key in keys if parameters.get(key) not in (None, "")]
+        found = [key for key in keys if values.get(key) not in (None, "")]
         if found:
-            rows.append([name, column, parameters[found[0]], f"parameter {found[0]}"])
+            rows.append([name, "value", values[found[0]], where[found[0]]])
     return _cells(rows)
 
 
