@@ -14,11 +14,9 @@ collection the next step is the same bit for bit. Restarted groups are counted i
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 
 from workbench.proposer.assignments import make_assignments
@@ -28,11 +26,12 @@ from workbench.runs.progress import say
 from workbench.tasks import Task
 from workbench.training.advantages import plain_return
 from workbench.training.arms import Arm
-from workbench.training.collect import Collected, Collector, CollectSettings, Executor, NothingToLearn, Threads
+from workbench.training.collect import Collected, Collector, CollectSettings, Executor, NothingToLearn
 from workbench.training.evaluate import difference, evaluate, scores_of
 from workbench.training.groups import Attempt, Group, Plan, Played, number_of
 from workbench.training.learning_pool import admit_entries, review_pool
 from workbench.training.learning_roles import Roles, without_feedback
+from workbench.training.learning_rows import score_line, summary_line, update_row
 from workbench.training.learning_state import State, state_from
 from workbench.training.policy import Policy
 from workbench.training.pprs import credit, group_value
@@ -72,7 +71,7 @@ class LearningSettings:
 
 @dataclass
 class Learning:
-    """The loop. held_out: set name → tasks that are only ever evaluated on. executor: who plays attempts (threads unless given)."""
+    """The loop. held_out: set name → tasks that are only ever evaluated on. executor: who plays attempts."""
 
     run: Run
     policy: Policy
@@ -82,13 +81,12 @@ class Learning:
     settings: LearningSettings
     collecting: CollectSettings
     initial: Callable[[], Sequence[Any]]
+    executor: Executor
     held_out: Mapping[str, Sequence[Task]] = field(default_factory=dict)
-    executor: Executor | None = None
     say: Callable[[str], None] = say
     state: State = field(default_factory=State)
 
     def __post_init__(self) -> None:
-        self.executor = self.executor or Threads(self.roles.play, self.settings.workers)
         shaped = self.settings.reward == "pprs"
         self.value = {"solver": group_value() if shaped else plain_return, "proposer": plain_return}
         self.credit = {**PLAIN, "solver": credit()} if shaped else PLAIN
@@ -176,8 +174,9 @@ class Learning:
         trained = [r for g in proposed for r in g.rollouts] if self.arm.trains_proposer else []
         update, chosen = self.learner.update([*collected.rollouts, *trained], self.credit, self.value)
         self.state.step = number
-        row = self._row(collected, proposed, update.to_row(), chosen.dropped)
-        row |= {"proposing_seconds": proposing, "step_seconds": time.perf_counter() - began}
+        row = update_row(collected, proposed, update.to_row(), chosen.dropped)
+        row |= {"id": str(number), "step": number, "arm": self.arm.name, "time": time.time(), "pool": len(self.state.active),
+                "proposing_seconds": proposing, "step_seconds": time.perf_counter() - began}  # fmt: skip
         self.state.last = row
         if number % self.settings.checkpoint_every == 0 or number == self.settings.steps:
             self.save()
@@ -268,15 +267,6 @@ class Learning:
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
-    def _row(self, collected: Collected, proposed: Sequence[Group], update: Mapping[str, Any], dropped: Mapping[str, str]) -> dict[str, Any]:  # fmt: skip
-        rewards = [r.reward for g in collected.seen for r in g.rollouts if r.counts]
-        return {
-            "id": str(self.state.step), "step": self.state.step, "arm": self.arm.name, "time": time.time(), "update": dict(update),
-            "collect": {**collected.row, "groups": [g.plan.name for g in collected.groups], "seen": [g.plan.name for g in collected.seen]},
-            "solver_reward": fmean(rewards) if rewards else math.nan, "rollouts": len(rewards), "pool": len(self.state.active),
-            "proposer": proposer_row(proposed) if proposed else None, "update_dropped": dict(dropped),
-        }  # fmt: skip
-
     def evaluate(self) -> None:
         """Every held-out set once, unless the journal has it for this version."""
         for name, tasks in self.held_out.items():
@@ -302,30 +292,3 @@ class Learning:
                 "to": rows[-1]["version"],
             }
         return out
-
-
-def proposer_row(groups: Sequence[Group]) -> dict[str, Any]:
-    """Of one proposer phase: how many were asked, malformed, valid, out of band, admitted, and mean r_P. Shares are of those with a verdict."""
-    played = [p for g in groups for p in g.results if p.rollout.outcome != "infra"]
-    verdicts = [p.extra["admission"] for p in played]
-    rewards = [p.rollout.reward for p in played]
-    return {
-        "asked": sum(g.plan.size for g in groups), "verdicts": len(played), "malformed": sum(v["malformed"] for v in verdicts),
-        "valid": sum(bool(v["validated"]) for v in verdicts), "out_of_band": sum(r == -0.25 for r in rewards),
-        "admitted": sum(bool(v["admitted"]) for v in verdicts), "mean_reward": fmean(rewards) if rewards else math.nan,
-    }  # fmt: skip
-
-
-def summary_line(row: Mapping[str, Any]) -> str:
-    collect, proposer = row["collect"], row["proposer"]
-    text = (f"reward {row['solver_reward']:.3f} over {row['rollouts']}, {collect['accepted']} of {collect['accepted'] + sum(collect['dropped'].values())} groups useful, "
-            f"pool {row['pool']}, {row['step_seconds']:.1f} s")  # fmt: skip
-    if proposer:
-        text += (f"; proposer r_P {proposer['mean_reward']:+.2f}: {proposer['malformed']} malformed, {proposer['out_of_band']} out of band, "
-                 f"{proposer['admitted']} admitted of {proposer['verdicts']}")  # fmt: skip
-    return text
-
-
-def score_line(row: Mapping[str, Any]) -> str:
-    low, high = row["avg_interval"]
-    return f"avg@{row['k']} {row['avg']:.3f} [{low:.3f}, {high:.3f}], pass@1 {row['pass@1']:.3f} on {row['tasks']} tasks, {row['ungraded']} ungraded"

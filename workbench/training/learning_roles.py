@@ -71,9 +71,13 @@ class Roles:
             agent = self.policy.solver(key, attempt.seed)
             trial = run_trial(self.task(attempt.plan.what), agent, self.backend, budget=self.policy.budget, admitted=True,
                               seed=attempt.seed, cancel=self.cancel, id=attempt.id)  # fmt: skip
-            segments = self._sampled(key) if trial.counts else ()
+            return self.solved(attempt, key, trial)
         finally:
             self.policy.model.forget(key)
+
+    def solved(self, attempt: Attempt, key: str, trial: Trial) -> Played:
+        """A solver's trial, with what its conversation sampled."""
+        segments = self._sampled(key) if trial.counts else ()
         trial = replace(trial, run_id=self.run_id)
         rollout = Rollout(
             attempt.id, attempt.plan.name, "solver", segments, math.nan if trial.reward is None else trial.reward,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from workbench.runs.folder import Run, write_json
 from workbench.sandboxes import get_backend
 from workbench.tasks import Task
 from workbench.training.arms import get_arm
-from workbench.training.collect import CollectSettings, Executor
+from workbench.training.collect import CollectSettings, Executor, Threads
 from workbench.training.evaluate import tasks_of
 from workbench.training.evaluate_tasks import held_out_tasks
 from workbench.training.learning import Learning, LearningSettings
@@ -25,11 +25,16 @@ from workbench.trials import Trial
 
 
 def make_learning(
-    run: Run, values: Mapping[str, Any], *, policy: Policy | None = None, executor: Executor | None = None
+    run: Run,
+    values: Mapping[str, Any],
+    *,
+    policy: Policy | None = None,
+    executor: Callable[[Roles], Executor] | None = None,
 ) -> Learning:
     """All parts, opened. values: a profile's section with the notebook's own parameters laid over it.
 
-    policy: instead of the one that values["policy"] names. executor: who plays attempts; threads when None."""
+    policy: instead of the one that values["policy"] names. executor: makes the one
+    that plays attempts; None: threads here, or the Ray cluster that values["ray"] names."""
     from workbench.training.trainer import Learner
 
     if values["cap"] < values["groups"]:
@@ -47,8 +52,16 @@ def make_learning(
     )  # fmt: skip
     return Learning(
         run, policy, learner, roles, arm, _settings(values), _collecting(values), lambda: _pool(run, values),
-        held_out=_held_out(run, values), executor=executor,
+        held_out=_held_out(run, values), executor=executor(roles) if executor else _executor(roles, values),
     )  # fmt: skip
+
+
+def _executor(roles: Roles, values: Mapping[str, Any]) -> Executor:
+    if values.get("ray"):
+        from workbench.training.collect_ray import RayExecutor
+
+        return RayExecutor(roles, values["ray"], backend=values["backend"], workers=values["workers"])
+    return Threads(roles.play, values["workers"])
 
 
 def keep_trace(run: Run, trial: Trial) -> None:

@@ -1,0 +1,74 @@
+"""Rollouts on a local Ray cluster of two node processes, one of which is killed in the middle: none counts twice, none is lost silently."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from tests.training.learning_parts import VALUES, parents, tiny_policy
+from workbench.runs.folder import new_run
+from workbench.training.collect_ray import RayExecutor, wait_for_nodes
+from workbench.training.setup_learning import make_learning
+
+ray = pytest.importorskip("ray", reason="Ray is an optional dependency: pip install ray")
+
+
+@pytest.fixture
+def cluster():
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_node_that_dies_costs_nothing_but_time(tmp_path, cluster):
+    other = cluster.add_node(num_cpus=1)
+    run = new_run("40_flywheel", {}, results=tmp_path).begin()
+    values = {
+        **VALUES,
+        "parents": str(parents(tmp_path / "p")),
+        "groups": 4,
+        "group": 4,
+        "cap": 16,
+        "steps": 2,
+        "proposer_every": 9,
+        "retries": 3,
+    }
+    made = make_learning(
+        run,
+        values,
+        policy=tiny_policy(workers=8),
+        executor=lambda roles: RayExecutor(roles, cluster.address, cpus=0.5, workers=8),
+    )
+    made.say = lambda text: None
+    wait_for_nodes(ray, 2)
+    made.open()
+    made.step()
+    executor = made.executor
+    assert len(executor.nodes) == 2, "both nodes play"
+    killer = threading.Thread(target=lambda: (time.sleep(1.0), cluster.remove_node(other, allow_graceful=False)))
+    killer.start()
+    made.step()
+    killer.join()
+    rows = run.rows("rollout")
+    updates = run.rows("update")
+    assert len(updates) == 2
+    groups = [name for row in updates for name in row["collect"]["seen"]]
+    assert len(groups) == len(set(groups)), "no group counts twice"
+    for name in groups:
+        ended = [r["id"] for r in rows if r["group"] == name and r["outcome"] != "infra"]
+        assert sorted(ended) == [f"{name}-{i}" for i in range(4)], "each attempt came to one end, whatever died"
+    lost = [r for r in rows if r["outcome"] == "infra"]
+    assert all(r["why"] for r in lost), "what was lost is written down with its reason"
+    assert all(0.0 <= r["reward"] <= 1.0 for r in rows if r["outcome"] == "graded")
+    made.close()
+    made.policy.close()
+    run.close()
