@@ -159,6 +159,22 @@ def test_equal_traces_give_equal_bytes(run):
     assert save_figure(run, "traced", *fig[1]).svg.read_bytes() == first
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("row,column,unit,published,ours,note\nML,environments,,264,,\nML,stages,,6,5,\n", "ML stages 5"),
+        ("generator,gate,passed,of\na,x,1,1\na,y,0,1\n", "1 of 2 passed"),
+        ("number,this corpus\ntasks,2\nrollouts,4\n", "tasks 2, rollouts 4"),
+        ("corpus,row,tasks,hits,more\nours,tasks,14,0,1\n", "corpus ours, row tasks, tasks 14, hits 0, …"),
+    ],
+)
+def test_a_saved_table_of_another_notebook_is_told_in_a_few_words(tmp_path, run, text, said):
+    with new_run("60_worlds", {}, results=tmp_path) as worlds:
+        worlds.path("tables", "composition.csv").write_text(text)
+        (result,) = paper_figures.draw(run, Sources([worlds]), paper_figures.named(["tev_table_08"]))
+        assert result.ours == f"{said} (run {worlds.id})"
+
+
 def finished(results: Path, notebook: str, state: str = "done", **parameters) -> str:
     run = new_run(notebook, parameters, results=results)
     run.write_status(state, 0 if state == "done" else 1)

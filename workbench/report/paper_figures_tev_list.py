@@ -123,9 +123,25 @@ def saved(notebook: str, name: str, file: str, folder: str) -> Callable[[Sources
             path = sources.saved(notebook, folder, f"{file}.csv")
         except NoData:
             return Drawn(None, published.beside(name, pd.DataFrame(columns=list(tables.CELLS))))
-        return Drawn(None, pd.read_csv(path, keep_default_na=False), f"run {path.parent.parent.name}, {file}.csv")
+        found = pd.read_csv(path, keep_default_na=False)
+        return Drawn(None, found, f"{in_words(found)} (run {path.parent.parent.name})")
 
     return draw
+
+
+def in_words(found: pd.DataFrame) -> str:
+    """The first few cells of a table of 60_worlds, whatever its form."""
+    if {"row", "column", "ours"} <= set(found.columns):
+        cells = [f"{r['row']} {r['column']} {r['ours']}" for r in found[found["ours"] != ""].to_dict("records")]
+    elif {"passed", "of"} <= set(found.columns):
+        cells = [f"{found['passed'].sum()} of {found['of'].sum()} passed"]
+    elif len(found.columns) == 2:
+        cells = [f"{name} {value}" for name, value in found.to_numpy().tolist() if value != ""]
+    else:
+        cells = (
+            [f"{name} {value}" for name, value in found.iloc[:1].to_dict("records")[0].items()] if len(found) else []
+        )
+    return ", ".join(cells[:4]) + (", …" if len(cells) > 4 else "")
 
 
 def _graded(number: int, title: str, cells: tuple[tuple[str, str], ...]) -> Artefact:
