@@ -25,7 +25,8 @@ class SftSettings:
     """learning_rate, schedule, warmup_ratio, epochs, batch: ours, unpublished. batch: sequences of an optimizer step.
     rows: of one micro-batch on each process. steps: at most so many optimizer steps, 0 = as many as the epochs have.
     precision: arithmetic, "no" or "bf16"; weights stay float32. max_tokens: longer examples are left out and counted
-    (cut ones would teach endings that never come); 0 = no limit."""
+    (cut ones would teach endings that never come); 0 = no limit. beta2: Adam's. by_length: batches of about equal lengths, which saves
+    padding; False mixes roles of different lengths in every batch, which a model from random weights needs."""
 
     learning_rate: float = 1e-5
     schedule: str = "cosine"
@@ -40,6 +41,8 @@ class SftSettings:
     gradient_checkpointing: bool = False
     max_tokens: int = 0
     seed: int = 42
+    beta2: float = 0.999
+    by_length: bool = True
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,8 @@ def _trainer(model, tokenizer, examples, settings: SftSettings, folder, stop, ev
         use_cpu=not torch.cuda.is_available(),
         max_length=None,
         packing=False,
-        train_sampling_strategy="group_by_length",
+        train_sampling_strategy="group_by_length" if settings.by_length else "random",
+        adam_beta2=settings.beta2,
         dataloader_pin_memory=torch.cuda.is_available(),
         seed=settings.seed,
         logging_steps=10,

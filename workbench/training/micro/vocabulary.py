@@ -12,12 +12,14 @@ UNKNOWN, PADDING, END = "<unk>", "<pad>", "<end>"
 ROLES = ("<system>", "<user>", "<assistant>")
 SPECIAL = (UNKNOWN, PADDING, END, *ROLES)
 
-# Pieces that hold blanks, quotes or slashes; a longer one wins.
+# Pieces that hold blanks, quotes or slashes; a longer one wins. One piece a filter and a sink: every line of a job has the same number of tokens,
+# so that a name stands at a fixed distance from where it is copied to. With a token a word the same traces took far longer to learn.
+FILTERS = ("cat input/", "cat input/new/", "uniq input/", "uniq input/new/", "grep -v void input/", "grep -v void input/new/")
 SHELL = (
-    "```bash\n", "\n```", "[exit code ", "]", "\n", " ", "/", " | ", " > ", "; ", "'", '"', ":", ".", "-",
-    "input/", "output/", "new/", ".txt", "note.txt", " -v", " -r", " -3", " -p", " -1", " -u", " -n", "  -",
-    "mkdir -p output", "No such file or directory", "Is a directory", "command not found",
-    "worlds compose ",
+    *FILTERS, ".txt | ", "head -3", "sort -r", " > output/", ".txt", "mkdir -p output; ", "cat input/note.txt",
+    "```bash\n", "\n```", "[exit code 0]", "[exit code ", "]", "\n", " ", "/", " | ", " > ", "; ", "'", '"', ":", ".", "-",
+    "input/", "output/", "new/", "note.txt", " -v", " -r", " -3", " -p", " -1", " -u", " -n", "  -",
+    "No such file or directory", "Is a directory", "command not found", "worlds compose ",
 )  # fmt: skip
 WORDS = (
     # programs
