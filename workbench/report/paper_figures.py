@@ -125,10 +125,16 @@ def pictures(results: Sequence[Result]) -> list[Saved]:
     return [r.saved for r in results if isinstance(r.saved, Saved)]
 
 
-def tables(results: Sequence[Result]) -> list[pd.DataFrame]:
-    """The tables among them that have cells of ours, to be shown."""
+def tables(results: Sequence[Result]) -> dict[str, pd.DataFrame]:
+    """{place: table} of those with cells of ours, to be shown: the lines that have one (the CSV has the others too)."""
     import pandas as pd
 
-    return [
-        pd.read_csv(r.saved, keep_default_na=False) for r in results if r.status == "ours" and isinstance(r.saved, Path)
-    ]
+    found = {}
+    for result in results:
+        if result.status == "ours" and isinstance(result.saved, Path):
+            table = pd.read_csv(result.saved, dtype=str, keep_default_na=False)
+            shown = table[table["ours"] != ""] if "ours" in table else table
+            found[f"{result.artefact.paper} {result.artefact.place}: {result.artefact.title}"] = shown.reset_index(
+                drop=True
+            )
+    return found

@@ -52,7 +52,7 @@ def learning_curves(evaluations: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     fig, axes = panels(len(names), width=WIDE, height=2.7)
     for ax, name in zip(axes, names, strict=True):
         _curves(ax, table[table["panel"] == name], solid=name.startswith("ours"))
-        ax.set_title(label(name), fontsize=8.5)
+        ax.set_title(label(name), fontsize=8.5, loc="left")
         _update_axis(ax)
     axes[0].set_ylabel("score (%)")
     below(fig, axes)
@@ -114,7 +114,7 @@ def collection(updates: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
                     ls=look.line,
                     label=None if number else arm,
                 )
-        ax.set_title(title, fontsize=8.5)
+        ax.set_title(title, fontsize=8.5, loc="left")
         _update_axis(ax)
         ax.set_ylim(bottom=0)
     below(fig, axes)
@@ -197,7 +197,7 @@ def proposer_validity(phases: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
                 err = None if name == "published" else [one["percent"] - one["low"], one["high"] - one["percent"]]
                 ax.errorbar(one["step"] + beside[arm], one["percent"], yerr=err, color=look.colour, ls=line, marker=look.marker, mfc=face, ms=5,
                             capsize=2, label=None if number else arm)  # fmt: skip
-        ax.set_title(name, fontsize=8.5)
+        ax.set_title(name, fontsize=8.5, loc="left")
         _update_axis(ax)
         ax.set_ylim(-3, 103)
     axes[0].set_ylabel("valid environments (%)")

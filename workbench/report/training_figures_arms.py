@@ -33,7 +33,7 @@ def gains(name: str, ours: Sequence[Mapping[str, Any]], measure: str) -> tuple[F
     fig, axes = panels(len(whose), width=COLUMN * len(whose), height=2.6)
     for ax, side in zip(axes, whose, strict=True):
         _grouped_bars(ax, table[table["whose"] == side])
-        ax.set_title(side, fontsize=8.5)
+        ax.set_title(side, fontsize=8.5, loc="left")
     axes[0].set_ylabel(measure)
     below(fig, axes)
     return fig, table
