@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from workbench.admission.review import load_rubric
 from workbench.agents import Budget
 from workbench.models import BudgetExceeded, Reply, Sampling
 from workbench.models.budget import Budget as Cap
@@ -167,3 +170,30 @@ def test_the_world_proposer_and_budget_are_opened(run, backend, suite):
     assert row["first"]["valid_paper"]
     assert row["entry"] == "world"
     assert run.done("answer", unit(whole.entries[0], suite[0]))
+
+
+class Reviewing:
+    """Designs sound tasks, and as its own reviewer fails one criterion with evidence."""
+
+    name = "reviewing"
+
+    def reply(self, messages, sampling=Sampling()):
+        if "You review a task" not in messages[0]["content"]:
+            return Designer(0.0).reply(messages)
+        names = [c.name for c in load_rubric().criteria]
+        found = {n: {"outcome": "pass", "evidence": "tests/check.py reads each file"} for n in names}
+        found[names[0]] = {"outcome": "fail", "evidence": "instruction.md names no file"}
+        return Reply(json.dumps(found), usd=0.25)
+
+
+def test_the_review_is_by_the_proposer_s_own_model_and_is_paid_for(run, backend, suite):
+    config = {"models": [{"name": "r", "model": "smollm2", "methods": ["prompt"]}], "controls": ["program"]}
+    whole = make(run, backend, config, models={"r": Reviewing()})
+    whole.review = True
+    reviewed, program = whole.play(suite[:1])
+    assert (reviewed["last"]["stage"], reviewed["last"]["reasons"], reviewed["reward"]) == ("review", ["review"], -1.0)
+    assert (reviewed["last"]["valid_paper"], reviewed["last"]["validated"], reviewed["usd"]) == (True, False, 0.25)
+    report = run.get("admission", reviewed["submissions"][0])["report"]["review"]
+    assert report["model"] == "reviewing"
+    assert all(finding["evidence"] for finding in report["findings"].values())
+    assert program["last"]["validated"]  # a program has no model that could review
