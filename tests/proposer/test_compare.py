@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
 from workbench.admission.review import load_rubric
-from workbench.agents import Budget
+from workbench.agents import Budget, get_agent
 from workbench.models import BudgetExceeded, Reply, Sampling
 from workbench.models.budget import Budget as Cap
 from workbench.proposer import Assignment
@@ -16,6 +17,7 @@ from workbench.proposer.compare_config import entries
 from workbench.proposer.compare_open import Opener
 from workbench.proposer.compare_replies import Remembered
 from workbench.proposer.compare_scripted import Designer, key_of
+from workbench.proposer.compare_setup import remembered
 from workbench.proposer.harness import HarnessProposer
 from workbench.proposer.program import seed_tasks
 from workbench.proposer.prompt import question
@@ -197,3 +199,24 @@ def test_the_review_is_by_the_proposer_s_own_model_and_is_paid_for(run, backend,
     assert report["model"] == "reviewing"
     assert all(finding["evidence"] for finding in report["findings"].values())
     assert program["last"]["validated"]  # a program has no model that could review
+
+
+@dataclasses.dataclass(frozen=True)
+class Solving:
+    """A solver whose model is paid for."""
+
+    model: object
+
+    def __call__(self, number):
+        return get_agent("terminal", self.model, sampling=Sampling(seed=number))
+
+
+def test_the_solver_s_replies_are_remembered_too(run):
+    cap = Cap(1.0)
+    solver = remembered(Solving(cap.wrap(Dear())), run)
+    asked = [{"role": "user", "content": "x"}, {"role": "user", "content": "y"}]
+    assert [solver.model.reply(asked).usd for _ in range(2)] == [1.0, 1.0]
+    assert (cap.spent, spent_before(run)) == (1.0, 1.0)
+    assert solver(3).sampling.seed == 3
+    plain = lambda n: None  # noqa: E731
+    assert remembered(plain, run) is plain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from workbench.proposer.assignments import make_assignments
 from workbench.proposer.compare import Comparison, attempts, share_past
 from workbench.proposer.compare_config import Entry, entries, read_config
 from workbench.proposer.compare_open import Opener
+from workbench.proposer.compare_replies import Remembered
 from workbench.proposer.tools import SolverTool
 from workbench.runs.folder import Run
 from workbench.sandboxes import get_backend
@@ -36,7 +38,7 @@ def make_comparison(
 ) -> Comparison:
     """All parts. solver: the agent of an attempt's number; budget: of its attempts; cap: of all dollars. CompareError tells what is wrong with
     the configuration before anything is spent."""
-    backend = get_backend(values["backend"])
+    backend, solver = get_backend(values["backend"]), remembered(solver, run)
     opener = Opener(
         run, backend, run.folder / "harness", rounds=values["feedback_rounds"],
         budget=Budget(values["harness_turns"], values["harness_tokens"], values["harness_seconds"], 900.0),
@@ -53,6 +55,13 @@ def make_comparison(
         run, backend, opener, entries(configuration(values)), revisions=values["revisions"], calibration=calibration,
         held_out=held_out, review=values["review"], workers=values["workers"], seed=values["seed"],
     )  # fmt: skip
+
+
+def remembered(solver: Callable[[int], Agent], run: Run) -> Callable[[int], Agent]:
+    """The solver with a model whose replies the run remembers; one without a `model` of its own as it is."""
+    if not (is_dataclass(solver) and hasattr(solver, "model")):
+        return solver
+    return replace(solver, model=Remembered(solver.model, run, "solver"))  # type: ignore[type-var]
 
 
 def make_list(comparison: Comparison, values: Mapping[str, Any], parents: Sequence[Task]) -> list[Assignment]:
