@@ -176,7 +176,7 @@ def prompt(world: World, defects: tuple[Defect, ...]) -> Prompt:
             "Of an incident: end_utc the latest end; blast_radius its services, sorted; depth the longest chain in steps (a lone root 0); degraded_minutes summed over its episodes.",
             "Rollback: without a change safe is false, reasons [`no-change`]. Else reasons, sorted, among: `version-not-kept` (its `from` is not in registry.csv), `irreversible-migration`, `later-change` (another change of that service after it, up to end_utc), `consumer-needs-newer` (a requirement on that service with lowest_version above `from`, compared number by number); safe when none holds.",
             "timeline.csv, per incident: `change` (the trigger, detail = id); for each episode `onset` and `end` (empty detail), and `first-error`, the first ERROR line of its service from 1800 s before onset to end (detail = code), if any. Sort by time_utc, incident, service, event.",
-            "report.json: clock_offsets for every service (0 where right); number of incidents; triggers counts kinds; safe_rollbacks the ids of safe ones in order of incidents; most_affected the service in most incidents, then first by name.",
+            "report.json: clock_offsets for every service (0 where right); number of incidents; triggers counts kinds; safe_rollbacks the references of the triggers that are safe to roll back, in order of incidents; most_affected the service in most incidents, then first by name.",
         ),
         authority=(
             "The primary collector wins; the standby serves only minutes that the primary lacks. Repeated identical rows count once. Numbers may carry thousands separators.",
