@@ -160,11 +160,15 @@ class Page:
         so in a dialog; then it is loaded again."""
         for _ in range(3):
             self.driver.get(address)
-            self.waits(lambda: self.ready() or self.dialog(), "an idle kernel")
+            self.waits(lambda: self.ready() or self.dialog() or self._enter(), "an idle kernel")
             if not self.dialog():
                 self.sees(".jp-Notebook .jp-Cell .cm-content")
                 return
         raise AssertionError(f"JupyterLab does not come up: {self.dialog()}")
+
+    def _enter(self) -> None:
+        """The status bar speaks of the kernel only once the notebook has had the focus, which a slow page does not give it."""
+        self.js("document.querySelector('.jp-Notebook .jp-Cell .cm-content')?.focus()")
 
     def dialog(self) -> str:
         return self.text(".jp-Dialog")

@@ -124,7 +124,8 @@ def test_attempts_open_in_the_viewer(pool):
 
 
 def test_the_lineage_is_shown_and_walked(pool):
-    panel = explore.pool(pool).panel
+    browser = explore.pool(pool)
+    panel = browser.panel
     panel.show("b")
     panel.tab = "lineage"
     assert labels(panel) == [
@@ -137,6 +138,7 @@ def test_the_lineage_is_shown_and_walked(pool):
     assert "ancestors: 2, children: 1" in texts(panel)
     panel.item = "d"  # goes there
     assert panel.environment == "d"
+    assert browser.table.selected == 3  # the table goes along
     assert labels(panel)[-1] == ["itself", "d", "rejected"]
     assert "data:image/png;base64," in panel.static_html()
 

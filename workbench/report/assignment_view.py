@@ -41,13 +41,8 @@ class AssignmentPanel(Panel):
                 chosen = named[int(self.item)] if self.item.isdecimal() and int(self.item) < len(named) else None
                 self.opened = self._by_id.get(chosen)
                 missing = chosen is not None and self.opened is None
-                text = (
-                    "it is not in this journal"
-                    if missing
-                    else "choose an attempt to open it"
-                    if named
-                    else "no attempt is named"
-                )
+                text = "choose an attempt to open it" if named else "no attempt is named"
+                text = "opened below" if self.opened else "it is not in this journal" if missing else text
                 self.blocks = [{"kind": "note", "text": short(f"{self.assignment}: {text}")}]
 
     def _attempt(self, trial: str) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import traitlets
+
 from workbench.report.explore_data import PoolData, files_of, pairs, text_of
 from workbench.report.explore_panel import Browser, Panel
 from workbench.report.lineage import SEED, draw_lineage, lineage_of, png
@@ -21,10 +23,12 @@ ATTEMPTS = "id agent role outcome reward turns seconds"
 
 
 class EnvironmentPanel(Panel):
-    """One environment of a pool. show(id) changes it; a choice among attempts sets `opened`, one in the lineage shows that one."""
+    """One environment of a pool. environment: its id, "" for none. show(id) changes it; a choice among attempts sets `opened`, one in the lineage shows that one."""
+
+    environment = traitlets.Unicode("")
 
     def __init__(self, data: PoolData):
-        self.data, self.environment = data, ""
+        self.data = data
         self.lineage = lineage_of(data.environments, data.assignments)
         self.opened: dict[str, Any] | None = None
         super().__init__(tabs=TABS, title="no environment chosen")
@@ -141,6 +145,7 @@ class PoolBrowser(Browser):
         super().__init__(self.table, self.panel)
         self.table.observe(self._selected, "selected")
         self.panel.observe(self._opened, ["item", "tab"])
+        self.panel.observe(lambda c: self.table.set_trait("selected", self.ids.index(c["new"])), "environment")
 
     def open(self, environment: str | None = None) -> Any:
         """Show an environment by its id, as a click on its row does. (Without one: what ipywidgets means by it.)"""
@@ -157,7 +162,7 @@ class PoolBrowser(Browser):
         }  # fmt: skip
 
     def _selected(self, change: Any) -> None:
-        if 0 <= change["new"] < len(self.ids):
+        if 0 <= change["new"] < len(self.ids) and self.ids[change["new"]] != self.panel.environment:
             self.panel.show(self.ids[change["new"]])
 
     def _opened(self, _: Any) -> None:
