@@ -121,7 +121,7 @@ def test_an_offline_start_in_an_empty_folder(installed, clean_env, without_netwo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("notebook", ["50_label_traces"])
+@pytest.mark.parametrize("notebook", ["10_generate", "50_label_traces", "90_paper_figures"])
 def test_notebooks_that_need_data_find_it(installed, clean_env, without_network, notebook, tmp_path):
     pytest.importorskip("papermill", reason="the notebook extra is not installed")
     command = [*without_network, installed / "workbench", "run", notebook, "-p", "profile", "smoke"]
