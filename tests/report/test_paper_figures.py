@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -240,6 +241,21 @@ def test_the_page_takes_ours_from_published_summaries(tmp_path):
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert len(cells) == len(paper_figures_page.HEAD)
     assert cells[5:7] == ["12 %", "small: 34 / %"]
+
+
+def test_publishing_keeps_no_path_of_the_machine(tmp_path, run):
+    spec = importlib.util.spec_from_file_location("make_reproduction", ROOT / "scripts" / "make_reproduction.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    with new_run("90_paper_figures", {"profile": "micro", "runs": [str(tmp_path)]}, results=tmp_path) as made:
+        made.path("tables", "summary.csv").write_text("name,ours\ntev_fig_04,8 rollouts\n")
+    target = script.publish(str(made.folder), tmp_path / "published")
+    assert paper_figures_page.summaries(tmp_path) == {"micro": {"tev_fig_04": "8 rollouts"}}
+    text = (target / "params.json").read_text()
+    assert str(tmp_path) not in text
+    assert sys.executable not in text
+    with pytest.raises(ValueError, match="no finished run of 90_paper_figures"):
+        script.publish(str(run.folder), tmp_path / "published")
 
 
 def test_a_page_without_marks_is_refused():
