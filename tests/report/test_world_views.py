@@ -111,13 +111,17 @@ def test_composition_and_statistics_stand_beside_the_papers():
     table = horizon.composition([category]).set_index(["row", "column"])
     assert table.loc[("ML", "environments"), ["published", "ours"]].tolist() == ["242", 3]
     assert table.loc[("ML", "base P@1"), ["published", "ours"]].tolist() == ["0.03", ""]
-    shares = {"category": {"balance": 0.5}, "domain": {"balance": 0.25}}
+    shares = {
+        "category": {"balance": 0.5, "counts": {"ML": 2}},
+        "domain": {"balance": 0.25, "counts": {"a": 1, "b": 1}},
+    }
     told = horizon.statistics([row("a", "9.1"), row("b", "9.2", "small", stages=8)], shares).set_index(
         ["row", "column"]
     )
     assert told.loc[("corpus", "stages median"), ["published", "ours"]].tolist() == ["6", 7.0]
     assert told.loc[("unit", "input size"), ["published", "ours"]].tolist() == ["51", 2.0]
     assert told.loc[("corpus", "base fully solved"), "ours"] == ""
+    assert told.loc[("corpus", "balance of domains"), "note"] == "exp(H)/K, K = 7; ours: K = 2"
     assert len(horizon.scale_figure([row("a", "9.1")])[1]) == 1
 
 
