@@ -89,7 +89,7 @@ def weakening(table: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     names = {int(r["place"]): label(r["model"]) for r in records(table)}
     ax.set_xticks(range(len(places)), [names[p] for p in places])
     ax.set_ylim(-0.03, 1.03)
-    legend(ax, table, loc="lower left")
+    legend(ax, table, loc="upper left", bbox_to_anchor=(1, 1))
     return fig, table
 
 
