@@ -87,10 +87,8 @@ def default_runs(results: Path | None = None) -> list[Run]:
     of `results/published` stand in for notebooks without a finished run. Runs of one notebook are of one profile: the newest run's."""
     results = results or paths.results()
     finished = [run for run in map(open_run, list_runs(results)) if run.state()["state"] == "done"]
-    included = (
-        results if paths.CHECKOUT else paths.PACKAGE / "results"
-    ) / "published"  # an installed package brings its own
-    published = [open_run(p.parent) for p in sorted(included.glob("*/params.json"))]
+    home = results if paths.CHECKOUT else paths.PACKAGE / "results"  # an installed package brings its own
+    published = [open_run(p.parent) for p in sorted(home.glob("published/*/params.json"))]
     there = {run.notebook for run in finished}
     return _newest(finished) + _newest(run for run in published if run.notebook not in there)
 
