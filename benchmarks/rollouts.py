@@ -67,12 +67,12 @@ def endpoint_rows(trials: int = 96, seconds: float = 1.0, slots: int = 8, worker
     backend, rows, took = get_backend("bubblewrap"), [], {}
     with small_tasks(1) as (path,):
         task = load_task(path)
-        run_trial(task, TerminalAgent(Endpoint(0, 1), prompt="small"), backend, budget=BUDGET)
+        run_trial(task, TerminalAgent(Endpoint(0, 1), prompt="standard"), backend, budget=BUDGET)
         for side, count in ((workers, trials), (1, 4)):
             endpoint = Endpoint(seconds, slots)
             began = time.perf_counter()
             with ThreadPoolExecutor(side) as threads:
-                play = lambda _: run_trial(task, TerminalAgent(endpoint, prompt="small"), backend, budget=BUDGET)  # noqa: E731, B023
+                play = lambda _: run_trial(task, TerminalAgent(endpoint, prompt="standard"), backend, budget=BUDGET)  # noqa: E731, B023
                 assert all(t.counts for t in threads.map(play, range(count)))
             took[side] = (time.perf_counter() - began) / count
             load = endpoint.calls * seconds / (slots * took[side] * count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -12,6 +13,7 @@ from workbench.runs.folder import new_run
 from workbench.training.collect_ray import RayExecutor, wait_for_nodes
 from workbench.training.setup_learning import make_learning
 
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine
 ray = pytest.importorskip("ray", reason="Ray is an optional dependency: pip install ray")
 
 

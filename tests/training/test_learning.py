@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -18,9 +17,6 @@ from workbench.runs.folder import new_run, open_run
 from workbench.training.collect import InfraBroken
 from workbench.training.learning import LearningSettings
 from workbench.training.setup_learning import make_learning
-
-SERIAL = {"workers": 1, "oversample": 1.0, "proposer_every": 1, "review_every": 1, "group": 3, "proposer_group": 2, "calibration_rollouts": 2,
-          "calibration_more": 2, "steps": 3}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -135,38 +131,14 @@ def test_settings_that_make_no_sense_are_refused(tmp_path, tasks):
 # -- killed anywhere ------------------------------------------------------------------------------------------------------
 
 
-def child(run_folder: Path, tasks: Path, kill_at: str) -> int:
-    """Go on with a run in a process of its own, which kills itself with SIGKILL at a place; its exit code."""
-    code = f"""
-import os, signal, sys, torch
-torch.set_num_threads(1)
-from pathlib import Path
-from tests.training.test_learning import learning, SERIAL, close
-from workbench.runs.folder import open_run
-made = learning(None, Path({str(tasks)!r}), open_run({str(run_folder)!r}).begin(), **SERIAL)
-place, _, number = {kill_at!r}.partition(":")
-count = 0
-def dies(fn, before):
-    def wrapped(*a, **k):
-        global count
-        count += 1
-        if before and count == int(number): os.kill(os.getpid(), signal.SIGKILL)
-        out = fn(*a, **k)
-        if not before and count == int(number): os.kill(os.getpid(), signal.SIGKILL)
-        return out
-    return wrapped
-if place == "rollout": made.roles.play = made.executor.play = dies(made.roles.play, True)
-if place == "saved": made.save = dies(made.save, False)
-if place == "update": made.learner.update = dies(made.learner.update, False)
-made.learn()
-close(made)
-"""
+def lives(run_folder: Path, tasks: Path, *places: str) -> list[list[str]]:
+    """[place, exit code] of each life of a run, in processes of their own."""
     root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=300, env=dict(os.environ)
-    )
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr[-3000:]
-    return done.returncode
+    command = [sys.executable, "-m", "tests.training.killed_learning", str(run_folder), str(tasks), *places]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert " 1\n" not in done.stdout, done.stderr[-3000:]
+    return [line.split() for line in done.stdout.splitlines()]
 
 
 def weights_of(run) -> bytes:
@@ -185,15 +157,14 @@ def essence(run) -> list[dict]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(600)
 def test_killed_anywhere_a_serial_run_takes_the_same_steps(tmp_path, tasks):
     whole = new_run("40_flywheel", {}, results=tmp_path / "whole")
     cut = tmp_path / "cut" / whole.folder.name
     shutil.copytree(whole.folder, cut)  # the same run id: proposals are drawn with it
-    assert child(whole.folder, tasks, ":0") == 0
-    for place in ("rollout:4", "saved:1", "update:1", "rollout:9"):
-        assert child(cut, tasks, place) == -signal.SIGKILL, place
-    assert child(cut, tasks, ":0") == 0
+    assert lives(whole.folder, tasks, "end") == [["end", "0"]]
+    places = ["rollout:4", "saved:1", "update:1", "rollout:9"]
+    assert lives(cut, tasks, *places, "end") == [*([p, str(-signal.SIGKILL)] for p in places), ["end", "0"]]
     one, other = open_run(whole.folder), open_run(cut)
     assert json.dumps(essence(one)) == json.dumps(essence(other))
     assert weights_of(one) == weights_of(other)

@@ -75,6 +75,9 @@ class RayExecutor:
         return self._here_after(attempt)
 
     def close(self) -> None:
+        """May be called twice. Trials on the nodes end by themselves."""
+        if self._stopping.is_set():
+            return
         self._stopping.set()
         self._puller.join()
         for pool in (self._here, self._answers):

@@ -104,6 +104,7 @@ class Learning:
         try:
             self.evaluate()
             self._steps(done)
+            self.close()  # what is still in flight trains no more, and would only slow the evaluation down
             self.policy.sync(self.learner, self.checkpoints / "served")
             self.evaluate()
             return self.state
@@ -128,6 +129,8 @@ class Learning:
         if blobs is None:
             for entry in self.initial():
                 self._enter(entry)
+            if self.run.kinds().get("group"):  # killed before its first checkpoint
+                self._restart([], [])
         else:
             self.state, queue, unfinished = state_from(blobs)
             self.roles.places = {e.id: e.path for e in self.state.pool.values()}
@@ -235,6 +238,9 @@ class Learning:
         state.proposals += 1
         pairs = [(self.roles.task(e.id), trials) for e, trials in seen]
         self._refresh(seen)
+        state.latest = {
+            i: kept for i, kept in state.latest.items() if state.pool[i].status == "active"
+        }  # told once more, then forgotten
         made = make_assignments(pairs, s.assignments, run_id=self.run.id, round=state.proposals)
         if not self.arm.feedback:
             made = [without_feedback(a, ("simpler", "harder")[number_of(s.seed, a.id) % 2]) for a in made]

@@ -36,6 +36,7 @@ def review_pool(learning: Learning) -> None:
     evicted.sort(key=lambda e: -abs((e.mean or 0.0) - (s.low + s.high) / 2))  # those farthest outside go first
     for fresh in evicted[: max(0, room)]:
         state.pool[fresh.id] = fresh
+        learning.roles.forget(fresh.id)
         learning.run.record("review", {**fresh.to_row(), "step": state.step})
     gone = min(len(evicted), max(0, room))
     learning.say(f"  review: {gone} environments left the band and were evicted, {len(state.active)} active")

@@ -39,16 +39,18 @@ class Solver:
 
 def play(run: Run, values: Mapping[str, Any]) -> None:
     """The whole flywheel of a notebook: with learning when values["learn"], else one round of a solver that stays as it is."""
-    if not values["learn"]:
+    if str(values["learn"]).lower() != "true":
         values = {**values, **{k.removeprefix(ROUND): v for k, v in values.items() if k.startswith(ROUND)}}
         play_round(make_flywheel(run, values), parents(run, values))
         return
     from workbench.training.setup_learning import make_learning
 
     learning = make_learning(run, values)
-    with progress(label=f"flywheel: {values['arm']}", total=values["steps"]) as done:
-        learning.learn(done)
-    learning.policy.close()
+    try:
+        with progress(label=f"flywheel: {values['arm']}", total=values["steps"]) as done:
+            learning.learn(done)
+    finally:
+        learning.policy.close()
 
 
 def make_flywheel(run: Run, values: Mapping[str, Any]) -> Flywheel:
