@@ -5,6 +5,7 @@ Nothing of the user's is read or written: settings, kernels, runtime files, and 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -153,7 +154,7 @@ class Page:
     """One notebook in the browser: what a person does with keys and a click, and what they see."""
 
     def __init__(self, driver: Any):
-        self.driver = driver
+        self.driver, self._next_click = driver, 0.0
 
     def open(self, address: str) -> None:
         """A notebook, up to where its kernel is ready. On a busy machine JupyterLab may give up on a part of itself and say
@@ -167,8 +168,16 @@ class Page:
         raise AssertionError(f"JupyterLab does not come up: {self.dialog()}")
 
     def _enter(self) -> None:
-        """The status bar speaks of the kernel only once the notebook has had the focus, which a slow page does not give it."""
-        self.js("document.querySelector('.jp-Notebook .jp-Cell .cm-content')?.focus()")
+        """A click into the notebook, every few seconds: the status bar speaks of the kernel only once the notebook is the current
+        part of the page, which a slow page does not make it by itself."""
+        from selenium.common.exceptions import WebDriverException
+        from selenium.webdriver.common.by import By
+
+        if time.monotonic() < self._next_click:
+            return
+        self._next_click = time.monotonic() + 5
+        with contextlib.suppress(WebDriverException):  # nothing to click at yet
+            self.driver.find_element(By.CSS_SELECTOR, ".jp-Notebook .jp-Cell .cm-content").click()
 
     def dialog(self) -> str:
         return self.text(".jp-Dialog")
