@@ -95,18 +95,21 @@ def _draw(run: HasPaths, sources: Sources, artefact: Artefact) -> Result:
     try:
         drawn = artefact.draw(sources)
     except NoData as missing:
-        return Result(
-            artefact, "nothing", why=artefact.why or f"{missing}. Needed: {artefact.needs}; `{artefact.command}`"
-        )
+        why = _why(artefact, f"{missing}. Needed: {artefact.needs}; `{artefact.command}`")
+        return Result(artefact, "nothing", why=why)
     if drawn.figure is None:
         saved: Saved | Path = save_table(run, artefact.name, drawn.table)
     else:
         saved = save_figure(run, artefact.name, drawn.figure, drawn.table)
     if drawn.ours:
         return Result(artefact, "ours", saved, drawn.ours)
-    return Result(
-        artefact, "published only", saved, why=artefact.why or f"ours needs {artefact.needs}: `{artefact.command}`"
-    )
+    why = _why(artefact, f"ours needs {artefact.needs}: `{artefact.command}`")
+    return Result(artefact, "published only", saved, why=why)
+
+
+def _why(artefact: Artefact, missing: str) -> str:
+    """What is missing now, and what can't be had here at all; without a command only the latter."""
+    return artefact.why if artefact.command == "–" else ". ".join(filter(None, (missing, artefact.why)))
 
 
 def summary(results: Sequence[Result]) -> pd.DataFrame:

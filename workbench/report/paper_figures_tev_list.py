@@ -183,7 +183,7 @@ def _trace(number: int, case: str) -> Artefact:
 ALL = "All S@1"
 ARTEFACTS = (
     _worlds("tev_table_01", "difficulty", "a corpus beside others", "worlds with measured difficulty", (("Tev-Gym", "P@1"), ("Tev-Gym", "P@8"))),
-    Artefact("tev_fig_02", "models on TB 4.0-CM, ranked", "published values", "workbench run 90_paper_figures", fig_02,
+    Artefact("tev_fig_02", "models on TB 4.0-CM, ranked", "published values", "–", fig_02,
              (("Tev-27B", "gain over base"), ("Tev-320B", "gain over base")), NO_TASKS),
     _graded(2, "main results on ALE-CM", (("Qwen3.5-9B", ALL), ("Tev-9B", ALL), ("Qwen3.8-27B", ALL), ("Tev-27B", ALL))),
     _graded(3, "TB 3.0-CM and 4.0-CM", (("Qwen3.8-27B", "TB 4.0 All P@1"), ("Tev-27B", "TB 4.0 All P@1"))),
@@ -191,7 +191,8 @@ ARTEFACTS = (
     Artefact("tev_fig_04", "Φ along one group of rollouts", "rollouts graded after every turn", FLYWHEEL, fig_04,
              (("24 groups", "groups with variance of terminal reward"), ("24 groups", "groups with variance of Φ"))),
     Artefact("tev_table_05", "reward and data ablations", "runs that differ in the parameter reward", REWARDS, table("tev_table_05", table_05),
-             (("Tev-9B", "S@1"), ("Sparse (terminal only)", "S@1"), ("Public-view verifier", "groups discarded"))),
+             (("Tev-9B", "S@1"), ("Sparse (terminal only)", "S@1"), ("Public-view verifier", "groups discarded")),
+             "pooled normalization and the direct reward are functions (docs/training.md) without a run of this notebook; the data ablations make worlds, and train nothing here"),
     _trace(5, "chunk-recovery"),
     _listed(6, "the seven subdomains"),
     _worlds("tev_table_07", "gates", "qualification gates", "generated worlds", folder="figures"),
