@@ -175,6 +175,8 @@ def comparison(run: Run) -> list[dict[str, Any]]:
     rows = []
     for when in ("before", "after"):
         solving, proposing = run.get("evaluation", when), run.get("proposals", when)
+        if solving is None or proposing is None:
+            continue
         rows += [
             {"role": "solver (control)", "when": when, "n": solving["tasks"], "reward": solving["avg"],
              "low": solving["avg_interval"][0], "high": solving["avg_interval"][1], "passed or admitted": solving["pass@1"]},
