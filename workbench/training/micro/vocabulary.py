@@ -14,7 +14,14 @@ SPECIAL = (UNKNOWN, PADDING, END, *ROLES)
 
 # Pieces that hold blanks, quotes or slashes; a longer one wins. One piece a filter and a sink: every line of a job has the same number of tokens,
 # so that a name stands at a fixed distance from where it is copied to. With a token a word the same traces took far longer to learn.
-FILTERS = ("cat input/", "cat input/new/", "uniq input/", "uniq input/new/", "grep -v void input/", "grep -v void input/new/")
+FILTERS = (
+    "cat input/",
+    "cat input/new/",
+    "uniq input/",
+    "uniq input/new/",
+    "grep -v void input/",
+    "grep -v void input/new/",
+)
 SHELL = (
     *FILTERS, ".txt | ", "head -3", "sort -r", " > output/", ".txt", "mkdir -p output; ", "cat input/note.txt",
     "```bash\n", "\n```", "[exit code 0]", "[exit code ", "]", "\n", " ", "/", " | ", " > ", "; ", "'", '"', ":", ".", "-",
