@@ -13,7 +13,8 @@ from workbench.runs.folder import new_run
 from workbench.training.collect_ray import RayExecutor, wait_for_nodes
 from workbench.training.setup_learning import make_learning
 
-os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine
+for name, value in {"RAY_raylet_start_wait_time_s": "300", "RAY_agent_register_timeout_ms": "300000"}.items():
+    os.environ.setdefault(name, value)  # its own limits are too short for a busy machine
 ray = pytest.importorskip("ray", reason="Ray is an optional dependency: pip install ray")
 
 

@@ -99,6 +99,18 @@ def test_an_external_proposer_is_refreshed_with_trajectories_and_never_trained(t
     close(made)
 
 
+def test_shaped_rewards_train_the_solver_turn_by_turn(tmp_path, tasks):
+    made = learning(tmp_path, tasks, reward="pprs", group=6, steps=1, groups=1)
+    made.learn()
+    (row,) = made.run.rows("update")
+    assert row["update"]["solver_tokens"] > 0
+    rollouts = [r for r in made.run.rows("rollout") if r["group"] in row["collect"]["groups"]]
+    assert len({r["passed"] and r["submitted"] for r in rollouts}) == 2, (
+        "without a potential it is the strict pass that varies"
+    )
+    close(made)
+
+
 def test_a_pool_that_teaches_nothing_stops_with_the_reason_and_is_evaluated(tmp_path, tasks):
     made = learning(tmp_path, tasks, group=2, cap=2, groups=2, evaluate_on=str(tasks), max_tokens=1, steps=2)
     made.policy.sampling = made.policy.sampling.__class__(max_tokens=1)
