@@ -177,7 +177,7 @@ class Page:
             return
         self._next_click = time.monotonic() + 5
         with contextlib.suppress(WebDriverException):  # nothing to click at yet
-            self.driver.find_element(By.CSS_SELECTOR, ".jp-Notebook .jp-Cell .cm-content").click()
+            self.driver.find_element(By.CSS_SELECTOR, ".jp-Notebook .jp-CodeCell .cm-content").click()
 
     def dialog(self) -> str:
         return self.text(".jp-Dialog")
