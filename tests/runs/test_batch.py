@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from workbench.runs import batch as batches
 from workbench.runs.batch import default_jobs, find_batch, new_batch, open_batch, run_grid, work
 from workbench.runs.batch_claims import Claims, remove_unborn
 from workbench.runs.folder import RunError, list_runs, new_run, open_run
-from workbench.runs.journal import RunLocked, read_journal
+from workbench.runs.journal import FileLock, RunLocked, read_journal
 from workbench.runs.notebooks import resume_run
 from workbench.runs.parameters import ParameterError
 
@@ -33,8 +35,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 @pytest.fixture
 def frozen(tmp_path) -> dict[str, str]:
     """An environment whose `workbench` is a copy: a change of the code meanwhile would make every run a new one."""
-    import shutil
-
     home = tmp_path / "frozen"
     shutil.copytree(ROOT / "workbench", home / "workbench", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "notebooks", home / "notebooks")
@@ -160,8 +160,6 @@ def test_what_a_kill_left_before_a_run_was_born_is_removed_and_nothing_else(tmp_
 
 def test_two_processes_never_work_on_one_batch(notebook, one_code):
     batch = new_batch(notebook(PARAMETERS), {"seed": [1]})
-    from workbench.runs.journal import FileLock
-
     lock = FileLock(batch.path.with_suffix(".lock"))
     with pytest.raises(RunLocked):
         work(batch)
@@ -230,12 +228,9 @@ def with_seeds(tmp_path: Path) -> Path:
 
 def check_all_there(notebook: str, runs: int) -> None:
     found = runs_of(notebook)
-    seeds = Counter(r.params["parameters"]["seed"] for r in found)
-    assert seeds == dict.fromkeys(range(runs), 1)
+    assert Counter(r.params["parameters"]["seed"] for r in found) == dict.fromkeys(range(runs), 1)
     assert {r.state()["state"] for r in found} == {"done"}
-    for run in found:
-        assert (run.folder / "executed.ipynb").exists()
-        assert list((run.folder / "tables").iterdir())
+    assert all((r.folder / "executed.ipynb").exists() and list((r.folder / "tables").iterdir()) for r in found)
 
 
 def grid_arguments(path: Path, runs: int) -> list[object]:
@@ -261,8 +256,6 @@ def test_six_runs_killed_once(frozen, notebook):
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_two_hundred_runs_killed_twice(frozen, tmp_path):
-    import random
-
     path = with_seeds(tmp_path)
     arguments = grid_arguments(path, 200)
     for low, high in ((5, 90), (100, 190)):
