@@ -217,10 +217,16 @@ def table_13(sources: Sources) -> tuple[pd.DataFrame, str]:
     parts = [tables.paired_acceptance(pairs)] if len(pairs) else []
     parts += [tables.paired_solving(solving)] if len(solving) else []
     cells = _cells([row for part in parts for row in part.to_numpy().tolist()])
-    return cells, "; ".join(f"{c['row']}: {c['column']} {c['value']}" for _, c in cells.iterrows() if c["value"] != "")
+    shown = ("acceptance rate", "for Cold-Start", "for the base", "mean paired change")
+    told = [
+        f"{c['row'].removeprefix('ours: ')}, {c['column']} {c['value']}"
+        for _, c in cells.iterrows()
+        if c["column"] in shown
+    ]
+    return cells, "; ".join(told)
 
 
 def _cells(rows: list[list[object]]) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame(rows, columns=list(tables.CELLS))
+    return pd.DataFrame(rows, columns=list(tables.CELLS), dtype=object)  # counts stay whole numbers
