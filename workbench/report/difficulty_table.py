@@ -66,7 +66,7 @@ def tasks_figure(
 ) -> tuple[Figure, pd.DataFrame]:
     """Passes and mean final Phi of every task, hardest first: where passes saturate at 0, Phi still tells tasks apart (Tev A.5).
 
-    names: task -> what the axis shows."""
+    names: task -> what the axis shows; its name without the organization unless given."""
     import pandas as pd
 
     table = pd.DataFrame(rows).sort_values(["pass_at_1", "phi", "task"], kind="stable").reset_index(drop=True)
@@ -75,7 +75,9 @@ def tasks_figure(
     places = range(len(table))
     ax.barh(places, table["pass_at_1"].astype(float), color="#56B4E9", label="pass@1")
     ax.plot(table["phi"].astype(float), places, "o", color="#D55E00", label="mean final Φ")
-    ax.set_yticks(list(places), [label((names or {}).get(task, task)) for task in table["task"]], fontsize=6.5)
+    ax.set_yticks(
+        list(places), [label((names or {}).get(task, task.rsplit("/", 1)[-1])) for task in table["task"]], fontsize=6.5
+    )
     ax.set_xlim(-0.02, 1.04)
     ax.invert_yaxis()
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=8, frameon=False)

@@ -130,7 +130,7 @@ def balance_figure(table: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     """Environments by domain."""
     part = table[(table["by"] == "domain") & (table["bucket"] != "balance")]
     score = float(table[(table["by"] == "domain") & (table["bucket"] == "balance")]["balance"].iloc[0])
-    fig, ax = new_figure(f"Environments by domain: balance {score:.2f}", "environments", "")
+    fig, ax = new_figure(f"By domain: balance {score:.2f}", "environments", "")
     bars = ax.barh([label(name) for name in part["bucket"]], part["environments"].astype(int), color="#0072B2")
     ax.bar_label(bars, fontsize=7)
     ax.invert_yaxis()
