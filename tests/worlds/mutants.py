@@ -31,9 +31,9 @@ def _near(draw: random.Random, value: Any) -> Any:
     near: list[Any] = [[value], {"value": value}, str(value), draw.choice(STRANGE)]
     if isinstance(value, bool):
         near += [int(value), not value, float(value)]
-    elif isinstance(value, int):
+    elif isinstance(value, int) and abs(value) < 2**53:
         near += [float(value), value + 1, value + 0.0001, -value, bool(value), value + 2**61 - 1]
-    elif isinstance(value, float):
+    elif isinstance(value, float) and abs(value) < 2**53:
         near += [value + 1e-9, value * 1.001, round(value), value + 0.01, value - 0.01]
     elif isinstance(value, str) and value:
         near += [

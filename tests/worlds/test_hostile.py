@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.worlds.formats import hostile
+from workbench.worlds.formats import hostile, records
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,16 @@ def test_same_means_the_same_json():
     for _ in range(100_000):
         deep = [deep]
     assert not hostile.same({"a": 1}, {"a": deep})
+
+
+def test_a_file_larger_than_any_honest_one_is_not_read():
+    assert hostile.text({"f": b" " * hostile.LIMIT}, "f") is not None
+    assert hostile.text({"f": b" " * (hostile.LIMIT + 1)}, "f") is None
+
+
+def test_records_chosen_to_collide_are_not_counted_one_by_one():
+    """Python hashes whole numbers modulo 2**61 - 1: counting these would take hours."""
+    collide = [number * (2**61 - 1) for number in range(1, 100_000)]
+    assert records.share([1, 2, 3], collide) == 0.0
+    assert records.share([1, 2, 3], [3, 2, 1]) == 0.99
+    assert records.share([1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]) == pytest.approx(5 / 6)
