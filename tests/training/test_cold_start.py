@@ -14,7 +14,7 @@ from workbench.runs.profiles import load_profile
 from workbench.training import cold_start_make as make
 from workbench.training.cold_start import cold_start, comparison, feasibility, losses
 from workbench.training.cold_start_measures import canonical_probability, expert_chats, practice, solver_tasks
-from workbench.training.micro import open_policy, proposer_prompt, solver_prompt
+from workbench.training.micro import CHECKPOINT, open_policy, proposer_prompt, solver_prompt
 from workbench.training.micro.experts import ProposerExpert, block
 from workbench.training.sft import Example
 from workbench.training.trajectories import select
@@ -121,6 +121,14 @@ def test_feasibility_counts_what_a_batch_needs(run):
     assert (found["share"], found["proposals_for_a_batch"], found["enough"]) == (0.5, 8, True)
     run.record("proposals", {"rewards": [-1.0], "admitted": 0}, id="after")
     assert not feasibility(run, {"batch_groups": 4, "most_proposals": 8})["enough"]
+
+
+def test_the_shipped_checkpoint_is_what_its_card_says():
+    assert make.report_check(CHECKPOINT) == 0
+    card = json.loads((CHECKPOINT / "card.json").read_text())
+    assert 0.3 <= card["passed"] <= 0.5
+    model, tokenizer = open_policy(CHECKPOINT)
+    assert model.config.vocab_size == len(tokenizer)
 
 
 @pytest.mark.slow
