@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from workbench.runs.folder import Run
 from workbench.runs.progress import Progress
 from workbench.sandboxes import Backend
 from workbench.tasks import Task, load_task
+from workbench.training.groups import number_of
 from workbench.training.policy import Policy
 from workbench.training.sft import Example, from_chat
 
@@ -139,7 +141,10 @@ def compare_proposer(
                 "text": text,
                 "solver": [],
             }
-        verdict = admit(found.path, backend, calibrate=calibration, repeats=1)
+        numbered = replace(
+            calibration, number=lambda i: number_of(values["seed"], when, number, i)
+        )  # no two draw alike
+        verdict = admit(found.path, backend, calibrate=numbered, repeats=1)
         return {"reward": verdict.reward, "valid": verdict.validated, "admitted": bool(verdict.admitted), "message": found.message,
                 "text": text, "solver": verdict.rewards.get("solver", [])}  # fmt: skip
 
