@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import re
 import subprocess
@@ -119,6 +120,16 @@ def test_the_printed_correlations_come_out_of_the_printed_cells(name):
     assert len(found) == 4
     for _, row in found.iterrows():
         assert row["subset"] == pytest.approx(row["full"], abs=0.006), row["measure"]
+
+
+@pytest.mark.parametrize("name", paper_figures_tev.PAIRS)
+def test_numbers_of_models_lie_on_no_other(name):
+    figure, _ = paper_figures_tev.representativeness(name)
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        boxes = [text.get_window_extent() for text in ax.texts]
+        assert boxes
+        assert not [(a, b) for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
 
 
 def test_the_ranking_recomputes_the_told_gains():

@@ -3,6 +3,7 @@ benchmark (Tables 14–16)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench.report import published
@@ -19,6 +20,8 @@ PAIRS = {
     "tev_table_15": (("subset P@1", "full P@1", "P@1"), ("subset P@5", "full P@5", "P@5")),
     "tev_table_16": (("split S@1", "full score", "score"), ("split P@1", "full pass rate", "pass rate")),
 }
+PANEL_POINTS = 160.0  # how long an axis of Tables 14–16 is, in typographic points
+SIDES = ((0, 8), (0, -8), (8, 0), (-8, 0), (8, 8), (-8, 8), (8, -8), (-8, -8))  # above is best
 
 
 def ranking() -> tuple[Figure, pd.DataFrame]:
@@ -81,15 +84,10 @@ def representativeness(name: str) -> tuple[Figure, pd.DataFrame]:
         top = 1.08 * both.to_numpy().max()
         ax.plot([0, top], [0, top], color="#BBBBBB", lw=0.8, zorder=0)
         ax.scatter(both[full], both[subset], s=18)
-        for (x, y), numbers in _places(both, full, subset, list(wide.index)).items():
-            ax.annotate(
-                ", ".join(map(str, numbers)),
-                (x, y),
-                xytext=(0, 4),
-                textcoords="offset points",
-                fontsize=6.5,
-                ha="center",
-            )
+        places = _places(both, full, subset, list(wide.index))
+        for (place, numbers), offset in zip(places.items(), free_sides(list(places), top / PANEL_POINTS), strict=True):
+            ax.annotate(", ".join(map(str, numbers)), place, xytext=offset, textcoords="offset points", fontsize=6.5,
+                        ha="center", va="center")  # fmt: skip
         told = ", ".join(f"{kind} {r:.2f}" for kind, r in found.items())
         with styled():
             ax.set_title(f"{measure}: {told}", fontsize=8.5)
@@ -101,6 +99,18 @@ def representativeness(name: str) -> tuple[Figure, pd.DataFrame]:
 def correlations(x: pd.Series, y: pd.Series) -> dict[str, float]:
     """Pearson's coefficient of the values, and of their ranks (ties share their mean rank: Spearman's)."""
     return {"Pearson": float(x.corr(y)), "Spearman": float(x.rank().corr(y.rank()))}
+
+
+def free_sides(points: Sequence[tuple[float, float]], unit: float) -> list[tuple[float, float]]:
+    """For each point where its number goes, as an offset in typographic points: the first of SIDES at which it lies on no point and on
+    no earlier number, else the first. unit: how much of the axes is one typographic point."""
+    taken = [(x / unit, y / unit) for x, y in points]
+    chosen = []
+    for x, y in taken[: len(points)]:
+        ways = [(dx, dy) for dx, dy in SIDES if not any(abs(x + dx - a) < 6 and abs(y + dy - b) < 6 for a, b in taken)]
+        chosen.append(ways[0] if ways else SIDES[0])
+        taken.append((x + chosen[-1][0], y + chosen[-1][1]))
+    return chosen
 
 
 def _places(both: pd.DataFrame, x: str, y: str, models: list[str]) -> dict[tuple[float, float], list[int]]:
