@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -18,11 +20,21 @@ for name, value in {"RAY_raylet_start_wait_time_s": "300", "RAY_agent_register_t
 ray = pytest.importorskip("ray", reason="Ray is an optional dependency: pip install ray")
 
 
+def ports() -> dict[str, int]:
+    """Free ports for a node's own agents: for ports that they choose themselves Ray waits only 15 seconds."""
+    names = ("metrics_agent_port", "runtime_env_agent_port", "dashboard_agent_listen_port", "metrics_export_port")
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in names]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return {name: one.getsockname()[1] for name, one in zip(names, sockets, strict=True)}
+
+
 @pytest.fixture
 def cluster():
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False, **ports()})
     try:
         yield made
     finally:
@@ -33,7 +45,7 @@ def cluster():
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_node_that_dies_costs_nothing_but_time(tmp_path, cluster):
-    other = cluster.add_node(num_cpus=1)
+    other = cluster.add_node(num_cpus=1, **ports())
     run = new_run("40_flywheel", {}, results=tmp_path).begin()
     values = {
         **VALUES,
