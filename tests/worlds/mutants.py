@@ -203,6 +203,19 @@ def _sqlite(draw: random.Random, data: bytes) -> bytes:
         connection.close()
 
 
+def _safetensors(draw: random.Random, data: bytes) -> bytes:
+    """Another header over the same tensors."""
+    size = int.from_bytes(data[:8], "little")
+    head = json.loads(data[8 : 8 + size])
+    change = draw.choice(("one", "one", "metadata", "padded"))
+    if change == "one":
+        head = mutate_json(draw, head)
+    elif change == "metadata":
+        head["__metadata__"] = draw.choice(({}, {"format": "pt"}, [], None))
+    text = json.dumps(head).encode() + b" " * (1_200_000 if change == "padded" else draw.randrange(9))
+    return len(text).to_bytes(8, "little") + text + data[8 + size :]
+
+
 def _bytes(draw: random.Random, data: bytes) -> bytes:
     out = bytearray(data)
     at = draw.randrange(len(out)) if out else 0
@@ -244,6 +257,8 @@ OF_FORMAT: dict[str, Bytes] = {
 
 def mutate(draw: random.Random, output: Output, data: bytes) -> bytes:
     """One mutant of a file of that format; bytes alone for text and binary ones, and now and then for all."""
+    if output.path.endswith(".safetensors") and draw.random() < 0.8:
+        return _safetensors(draw, data)
     if output.format not in OF_FORMAT or draw.random() < 0.2:
         return _bytes(draw, data)
     return OF_FORMAT[output.format](draw, data)

@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-LIMIT = (
-    2 << 20
-)  # bytes of one file: five times the largest honest output, and read in well under a second whatever it holds
+# Bytes of one file: five times the largest honest output, and read in about a second whatever it holds.
+LIMIT = 2 << 20
+LINES = 20_000  # of JSON lines, each of which is parsed by itself
 
 
 def text(tree: Mapping[str, bytes], path: str) -> str | None:
@@ -61,8 +61,11 @@ def jsonl_file(tree: Mapping[str, bytes], path: str) -> list[dict[str, Any]] | N
     source = text(tree, path)
     if source is None:
         return None
+    lines = source.split("\n")
+    if len(lines) > LINES:
+        return None
     out = []
-    for line in source.split("\n"):
+    for line in lines:
         if line.strip():
             value = parse_json(line)
             if not isinstance(value, dict):

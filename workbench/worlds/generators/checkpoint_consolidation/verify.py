@@ -50,11 +50,11 @@ def _model(data: Any) -> dict[str, Any] | None:
     if not isinstance(data, bytes) or len(data) > hostile.LIMIT:
         return None
     try:
-        metadata, tensors = safetensors.read(data)
+        extra, (_, tensors) = "__metadata__" in safetensors.header(data), safetensors.read(data)
     except (ValueError, RecursionError, OverflowError):
         return None
     spans = sum(len(blob) for _, _, blob in tensors.values())
-    if metadata or 8 + int.from_bytes(data[:8], "little") + spans != len(data):
+    if extra or 8 + int.from_bytes(data[:8], "little") + spans != len(data):
         return None
     return {name: _entry(*tensor) for name, tensor in tensors.items()}
 
