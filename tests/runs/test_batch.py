@@ -39,7 +39,11 @@ def frozen(tmp_path) -> dict[str, str]:
     shutil.copytree(ROOT / "workbench", home / "workbench", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "notebooks", home / "notebooks")
     shutil.copy(ROOT / "pyproject.toml", home)
-    return {**os.environ, "PYTHONPATH": str(home)}
+    env = {**os.environ, "PYTHONPATH": str(home), "PYTHONSAFEPATH": "1"}  # else `-m` takes the current folder's first
+    asked = [sys.executable, "-c", "import workbench; print(workbench.__file__)"]
+    told = subprocess.run(asked, env=env, capture_output=True, text=True, check=True).stdout
+    assert told.startswith(str(home)), f"{told.strip()} is not the copy"
+    return env
 
 
 @pytest.fixture
@@ -81,7 +85,7 @@ def test_other_code_is_another_run(notebook, monkeypatch):
     assert (len(folders), state) == (2, "done")
 
 
-def test_a_failure_and_a_killed_kernel_stop_nothing_else(notebook, one_code, tmp_path):
+def test_a_failure_and_a_killed_kernel_stop_nothing_else(notebook, one_code, tmp_path, capfd):
     kill = "import os, signal\nif seed == 1 and not os.path.exists(flag):\n    os.kill(os.getpid(), signal.SIGKILL)"
     fail = "assert seed != 2 or os.path.exists(flag), 'unlucky'"
     flag = tmp_path / "flag"
@@ -90,6 +94,7 @@ def test_a_failure_and_a_killed_kernel_stop_nothing_else(notebook, one_code, tmp
     assert (batch.exit_code, batch.counts()["done"], batch.counts()["failed"]) == (1, 1, 2)
     assert "seed=1: The kernel died in cell 4 of 6 (import os, signal)" in batch.summary()
     assert "seed=2: Failed in cell 5 of 6 (assert seed != 2" in batch.summary()
+    assert "cell 1 of 6" in capfd.readouterr().err, "progress counts cells as the messages do"
     flag.touch()
     before = {r.folder for r in runs_of()}
     work(opened := open_batch(batch.id), 2)

@@ -38,6 +38,9 @@ class ThisInterpreter(AsyncKernelManager):
         return KernelSpec(argv=argv, display_name="Python 3", language="python", interrupt_mode="signal")
 
 
+INJECTED = "injected-parameters"  # papermill's tag of the cell that it adds
+
+
 class _Client(PapermillNotebookClient):
     """Shows what cells print as it comes, and tells `session` which kernel and which cell are running."""
 
@@ -46,7 +49,11 @@ class _Client(PapermillNotebookClient):
     def execute_cell(self, cell: Any, cell_index: int, *args: Any, **kwargs: Any) -> Any:
         self.session.cell = cell
         if self.session.at:
-            self.session.at(cell_index, len(self.nb.cells))
+            injected = [n for n, c in enumerate(self.nb.cells) if INJECTED in c.metadata.get("tags", [])]
+            before = sum(n < cell_index for n in injected)
+            self.session.at(
+                max(cell_index - before, 0), len(self.nb.cells) - len(injected)
+            )  # as the source counts them
         return super().execute_cell(cell, cell_index, *args, **kwargs)
 
     def log_output_message(self, output: Any) -> None:
