@@ -81,3 +81,13 @@ def test_records_chosen_to_collide_are_not_counted_one_by_one():
     assert records.share([1, 2, 3], collide) == 0.0
     assert records.share([1, 2, 3], [3, 2, 1]) == 0.99
     assert records.share([1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]) == pytest.approx(5 / 6)
+
+
+def test_more_lines_than_any_honest_file_has_are_not_parsed():
+    assert len(hostile.jsonl_file({"f": b"{}\n" * (hostile.LINES - 1)}, "f")) == hostile.LINES - 1
+    assert hostile.jsonl_file({"f": b"{}\n" * (hostile.LINES + 1)}, "f") is None
+
+
+def test_more_objects_than_any_honest_file_has_are_not_made():
+    assert len(hostile.parse_json("[" + "{}," * (hostile.HOLDERS - 2) + "{}]")) == hostile.HOLDERS - 1
+    assert hostile.parse_json("[" + "{}," * hostile.HOLDERS + "{}]") is None
