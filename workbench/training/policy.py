@@ -71,7 +71,8 @@ def open_policy(spec: str, values: Mapping[str, Any]) -> Policy:
     "micro"            the Cold-Start checkpoint that ships (about a million weights); "micro:FOLDER" another one,
                        "micro:random" the same model from random weights
     "smollm2", "transformers:PATH_OR_ID", "vllm:URL[,URL…]"  as workbench.models.engines.get_engine; the learner's copy is
-                       read from the same place (for vllm: values["weights"], a folder)
+                       read from the same place (for vllm: values["weights"], a folder; empty: the one that the
+                           server names)
     values: temperature, max_tokens, turns, seconds, command_seconds, prompt, seed, workers; and the worlds that its proposer composes
     from: generators, tiers.
     """
@@ -85,7 +86,10 @@ def library_of(values: Mapping[str, Any]) -> Any:
     """The worlds of a run: generators and tiers by its values, seeds of the training partition."""
     from workbench.proposer.latent import LatentWorlds
 
-    return LatentWorlds(generators=values["generators"], tiers=tuple(values["tiers"]), seed=values["seed"])
+    held_out = values.get("held_out_generators") or ()
+    return LatentWorlds(
+        generators=values["generators"], tiers=tuple(values["tiers"]), held_out=held_out, seed=values["seed"]
+    )
 
 
 def compose(policy: Policy, model: Model, sampling: Sampling, library: Any, micro: bool) -> Proposer:
@@ -121,7 +125,8 @@ def _by_engine(spec: str, values: Mapping[str, Any]) -> Policy:
 
     engine, chat = get_engine(spec, **({} if spec.startswith("vllm:") else {"max_batch": values["workers"]}))
     kind, _, rest = spec.partition(":")
-    place = smollm2_folder() if spec == "smollm2" else values["weights"] if kind == "vllm" else rest
+    served = str(getattr(engine, "folder", ""))  # a server's own model, when it lies on this machine
+    place = smollm2_folder() if spec == "smollm2" else (values["weights"] or served) if kind == "vllm" else rest
     network, tokenizer = load(place, dtype="float32")
     model = EngineModel(engine, chat, name=spec)
     return Policy(spec, model, network, tokenizer, PROMPTS[values["prompt"]], _sampling(values), _budget(values))
