@@ -11,6 +11,7 @@ from workbench.admission.admit import admit
 from workbench.agents import Budget
 from workbench.agents.script import ScriptedAgent
 from workbench.proposer.harness import HarnessProposer, HarnessSettings
+from workbench.proposer.latent import LatentWorlds
 from workbench.proposer.limits import Caps
 from workbench.proposer.tools import SolverTool, Toolbox
 from workbench.proposer.tools_wire import WireLimits
@@ -23,7 +24,7 @@ from .hostile import MOVES
 
 SECRET = "canary-secret-5f1d"
 HELD_OUT = "CANARY-" + "HELD-OUT-7a2e"
-CAPS = Caps(calls={"build": 20, "run": 20, "validate": 10, "solver_model": 2})
+CAPS = Caps(calls={"build": 20, "run": 20, "validate": 10, "solver_model": 2, "worlds": 6})
 SETTINGS = HarnessSettings(
     budget=Budget(turns=8, seconds=120, command_seconds=60),
     limits=Limits(cpus=1, memory_mb=256, disk_mb=96, processes=64),
@@ -41,7 +42,8 @@ def stage(backend, tmp_path_factory):
     os.environ["WORKBENCH_CANARY"] = SECRET
     seen = iter(range(10_000))
     solver = SolverTool(lambda _: parts.solver(next(seen)), rollouts=2, budget=parts.BUDGET)
-    toolbox = Toolbox(backend, caps=CAPS, solver=solver)
+    worlds = LatentWorlds(generators=["micro_shelf"], tiers=("micro",))
+    toolbox = Toolbox(backend, caps=CAPS, solver=solver, worlds=worlds)
     shared = HarnessProposer(ScriptedAgent([]), backend=backend, toolbox=toolbox, settings=SETTINGS)
     number = iter(range(10_000))
 

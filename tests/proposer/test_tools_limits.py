@@ -177,7 +177,7 @@ def test_worlds_are_composed_by_the_host_and_come_as_files(backend, tmp_path, as
         def list(self):
             return "orders: tiers 1-3"
 
-        def compose(self, generator, tier, corruptions, target):
+        def compose(self, generator, tier, corruptions, target, *, draw):
             if generator != "orders":
                 raise ValueError(f"no generator {generator!r}")
             (target / "tests").mkdir(parents=True)

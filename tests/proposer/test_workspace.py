@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -79,8 +80,6 @@ def store(tmp_path):
 
 def edit(store, tmp_path, version, name, **files):
     """A copy of a version with `files` (memory/KEY.md) laid over it; None takes one away."""
-    import shutil
-
     folder = tmp_path / name
     shutil.copytree(store.path(version), folder)
     for key, text in files.items():
@@ -114,6 +113,30 @@ def test_episodes_of_a_round_begin_alike_and_their_edits_are_merged(store, tmp_p
     assert merged.replaced == ("memory/same.md",)
     assert store.for_round(2).number == merged.number
     assert HarnessStore(store.folder).for_round(1).number == 0
+
+
+def test_a_file_of_one_episode_does_not_lose_what_another_keeps_in_a_folder_of_its_name(store, tmp_path):
+    def written(name, path, text):
+        folder = tmp_path / name
+        shutil.copytree(store.path(0), folder)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+        return folder
+
+    store.save(written("a", "memory/notes", "a file"), started=0, source="a")
+    below = store.save(written("b", "memory/notes/today.md", "below"), started=0, source="b")
+    assert below.replaced == ("memory/notes",)
+    assert (store.path(below.number) / "memory/notes/today.md").read_text() == "below"
+    again = store.save(written("c", "memory/notes", "a file again"), started=0, source="c")
+    assert again.replaced == ("memory/notes/today.md",)
+    assert (store.path(again.number) / "memory/notes").read_text() == "a file again"
+
+
+def test_a_diff_does_not_drive_a_terminal(store, tmp_path):
+    odd = store.save(edit(store, tmp_path, 0, "a", notes="x\x1b]0;owned\x07\x1b[2J\rgone\n"), started=0, source="x")
+    assert "\\x1b]0;owned" in store.diff(0, odd.number)
+    assert store.diff(0, odd.number).isprintable() is False  # newlines
+    assert all(c.isprintable() or c == "\n" for c in store.diff(0, odd.number))
 
 
 def test_what_is_too_large_is_not_kept(store, tmp_path):

@@ -7,13 +7,15 @@ import argparse
 from workbench.cli.parser import UsageError
 from workbench.cli.show import json_line, message
 from workbench.runs.leftovers import sweep
+from workbench.runs.temporary import sweep_temporary
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Ask every back end that works here to remove what dead processes left; 1 when one of them failed."""
+    """Remove what dead processes left: of kernels, in the temporary folder, and of every back end that works here; 1 when one failed."""
     from workbench.sandboxes import get_backend
 
     removed, failed = [("kernels", line) for line in sweep()], False
+    removed += [("temporary", line) for line in sweep_temporary()]
     for name in arguments.backend or ("bubblewrap", "docker"):
         try:
             backend = get_backend(name)

@@ -26,6 +26,7 @@ from workbench.models import Message, Model, Sampling
 from workbench.proposer import Assignment, Proposal, Proposer
 from workbench.proposer.ablation_text import EXAMPLE, PROMPT_FIRST, PUBLIC_VIEW, STAGES, public_view
 from workbench.proposer.prompt import parse_files
+from workbench.runs.temporary import prefix
 from workbench.tasks.verifier import VERIFIER_TEMPLATE
 from workbench.traces import Episode, Turn
 from workbench.worlds import DOMAINS
@@ -132,7 +133,7 @@ class PublicView:
     def propose(self, assignment: Assignment, target: Path, *, seed: int, feedback: str = "") -> Proposal:
         """The world follows from assignment and seed alone, so a revision is of the same world."""
         began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="wb-public-view-") as folder:
+        with tempfile.TemporaryDirectory(prefix=prefix("public-view")) as folder:
             base = self.worlds.propose(assignment, Path(folder) / "world", seed=seed)
             if base.path is None:
                 return replace(base, proposer=self.name, seconds=time.monotonic() - began)

@@ -18,6 +18,7 @@ from workbench.proposer.compare_replies import Memory, Remembered
 from workbench.proposer.compare_scripted import Designer
 from workbench.proposer.feedback import ROUNDS, FeedbackProposer
 from workbench.proposer.harness import EPISODE, HarnessProposer, HarnessSettings
+from workbench.proposer.latent import LatentWorlds
 from workbench.proposer.limits import Caps, Slots
 from workbench.proposer.prompt import PromptProposer
 from workbench.proposer.tools import SolverTool, Toolbox
@@ -30,7 +31,8 @@ CHECKING = ("validate", "run", "solver_model")  # what executes the reference so
 class Opener:
     """Opens entries. run: remembers replies. backend: where the feedback method and harnesses run. folder: where harnesses
     keep their versions. rounds: of the feedback method. budget: of a harness episode. solver: of the tool solver_model.
-    cap: the dollars of the whole comparison. models: opened ones by their names in the file; each is opened once, however
+    worlds: options of the library of latent worlds, which the control `world` draws from; harness_worlds: whether harnesses have
+    it as a tool too (the paper's have none). cap: the dollars of the whole comparison. models: opened ones by their names in the file; each is opened once, however
     many entries it has."""
 
     run: Memory
@@ -43,6 +45,7 @@ class Opener:
     cap: Cap | None = None
     slots: Slots = field(default_factory=lambda: Slots(2, 2))
     worlds: Mapping[str, Any] = field(default_factory=dict)
+    harness_worlds: bool = False
     models: dict[str, Model] = field(default_factory=dict)
     _harnesses: dict[str, HarnessProposer] = field(default_factory=dict)
 
@@ -73,8 +76,9 @@ class Opener:
         if home not in self._harnesses:
             calls = {k: (n if entry.self_check or k not in CHECKING else 0) for k, n in self.caps.calls.items()}
             toolbox = Toolbox(
-                self._children(), slots=self.slots, caps=replace(self.caps, calls=calls), solver=self.solver
-            )
+                self._children(), slots=self.slots, caps=replace(self.caps, calls=calls), solver=self.solver,
+                worlds=LatentWorlds(**self.worlds) if self.harness_worlds else None,
+            )  # fmt: skip
             self._harnesses[home] = HarnessProposer(
                 self._agent(entry.spec, home), backend=self.backend, toolbox=toolbox, store=self.folder / home,
                 settings=HarnessSettings(budget=self.budget), name=f"harness:{entry.spec.name}",

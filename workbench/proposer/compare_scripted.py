@@ -20,6 +20,7 @@ from pathlib import Path
 from workbench.models import Message, Reply, Sampling
 from workbench.proposer import Assignment
 from workbench.proposer.program import draw, write_task
+from workbench.runs.temporary import prefix
 
 FAULTS = ("files", "build", "oracle-fails", "noop-passes")
 # What a log says of each fault, in validate's own words.
@@ -79,7 +80,7 @@ class Designer:
         """The task's files."""
         rng = random.Random(f"designer task {key}")
         rung = rng.randrange(0, 3) if " simpler " in key else rng.randrange(2, 6)
-        with tempfile.TemporaryDirectory() as home:
+        with tempfile.TemporaryDirectory(prefix=prefix("designer")) as home:
             name = "designed-" + hashlib.sha256(key.encode()).hexdigest()[:8]
             write_task(draw(rung, rng.randrange(10**6)), Path(home) / name, name)
             paths = [p for p in sorted((Path(home) / name).rglob("*")) if p.is_file()]

@@ -43,7 +43,7 @@ def make_comparison(
         run, backend, run.folder / "harness", rounds=values["feedback_rounds"],
         budget=Budget(values["harness_turns"], values["harness_tokens"], values["harness_seconds"], 900.0),
         solver=SolverTool(solver, values["calibration_rollouts"], budget), cap=cap,
-        worlds={"tiers": tuple(values["world_tiers"])},
+        worlds={"tiers": tuple(values["world_tiers"])}, harness_worlds=values["harness_worlds"],
     )  # fmt: skip
     calibration = None
     if values["calibration_rollouts"]:

@@ -26,6 +26,7 @@ from workbench.proposer.tools import Toolbox, ToolDesk
 from workbench.proposer.tools_server import ToolServer
 from workbench.proposer.tools_wire import WireLimits
 from workbench.proposer.workspace import WORK, Past, assignment_text, instruction, mounts, write_fixed, write_past
+from workbench.runs.temporary import prefix
 from workbench.sandboxes import Backend, Image, Limits, Sandbox, SandboxOverrun
 from workbench.tasks import Step, Task, TaskError, load_task
 from workbench.traces import Episode
@@ -77,10 +78,10 @@ class HarnessProposer:
         settings: HarnessSettings = HarnessSettings(),
         name: str | None = None,
     ):
-        self.backend, self.toolbox = _places(backend, toolbox)
+        self.backend, self.toolbox = places(backend, toolbox)
         self.settings = settings
         self._agent: Callable[[int], Agent] = (lambda seed: agent) if isinstance(agent, Agent) else agent
-        self._temporary = TemporaryDirectory(prefix="workbench-harness-")
+        self._temporary = TemporaryDirectory(prefix=prefix("harness"))
         home = Path(self._temporary.name)
         self.store = store if isinstance(store, HarnessStore) else HarnessStore(store or home / "store")
         self._rooms = _Rooms(home / "shared")
@@ -194,7 +195,7 @@ class _Run:
 
     def play(self, stack: ExitStack) -> tuple[Episode, Taken, int]:
         proposer, settings = self.proposer, self.proposer.settings
-        home = Path(mkdtemp(prefix="workbench-episode-"))
+        home = Path(mkdtemp(prefix=prefix("episode")))
         stack.callback(shutil.rmtree, home, ignore_errors=True)
         version = proposer.store.for_round(self.assignment.round)
         text = assignment_text(self.assignment, self.env, proposer.toolbox.offered(), self.feedback)
@@ -264,7 +265,7 @@ def _checked(path: Path | None, desk: ToolDesk) -> dict[str, bool]:
     return {"oracle": seen.get("oracle") == 1.0, "noop": "noop" in seen and seen["noop"] < 0.5}
 
 
-def _places(backend: Backend | None, toolbox: Toolbox | None) -> tuple[Backend, Toolbox]:
+def places(backend: Backend | None, toolbox: Toolbox | None) -> tuple[Backend, Toolbox]:
     """Where the proposer's sandbox and where its children run. By default the builds of the children have no network: a RUN
     step that reads a page would go around the web rules."""
     from workbench.sandboxes import Network, get_backend

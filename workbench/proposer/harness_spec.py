@@ -8,9 +8,9 @@ from pathlib import Path
 
 from workbench.agents import Agent
 from workbench.models import Sampling
-from workbench.proposer.harness import HarnessProposer, HarnessSettings
+from workbench.proposer.harness import HarnessProposer, HarnessSettings, places
 from workbench.proposer.store import HarnessStore
-from workbench.proposer.tools import Toolbox
+from workbench.proposer.tools import Toolbox, WorldLibrary
 from workbench.sandboxes import Backend
 
 
@@ -22,11 +22,13 @@ def open_harness(
     store: HarnessStore | str | Path | None = None,
     settings: HarnessSettings = HarnessSettings(),
     sampling: Sampling | None = None,
+    worlds: WorldLibrary | None = None,
     **options: object,
 ) -> HarnessProposer:
     """A HarnessProposer from "harness:AGENT:MODEL". AGENT "terminal" takes any model of workbench.models.get_model, with
     `options`, and draws with the episode's seed; "script" takes a file; a coding agent (say "harness:codex:NAME") takes
-    `endpoint` and asks it for its own model: NAME only stands in the proposer's name."""
+    `endpoint` and asks it for its own model: NAME only stands in the proposer's name. worlds: what the tool `worlds` composes
+    from, when no toolbox is given."""
     from workbench.agents import CODING, get_agent
     from workbench.models import get_model
 
@@ -41,4 +43,7 @@ def open_harness(
             return get_agent("terminal", model, sampling=replace(drawn, seed=seed))
     else:
         agent = get_agent(kind if kind in CODING else f"{kind}:{name}", **options)  # type: ignore[arg-type]
+    if toolbox is None and worlds is not None:
+        backend, toolbox = places(backend, None)
+        toolbox.worlds = worlds
     return HarnessProposer(agent, backend=backend, toolbox=toolbox, store=store, settings=settings, name=spec)

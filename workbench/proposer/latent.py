@@ -43,6 +43,7 @@ class LatentWorlds:
                 f"no generator of {', '.join(wanted)} is for training and has a tier among {', '.join(self.tiers)}"
             )
         self._count = itertools.count()
+        self._kinds: dict[tuple[str, Tier], tuple[str, ...]] = {}  # they take a second or two of all generators
         self._lock = threading.Lock()
 
     def _tiers_of(self, name: str) -> tuple[Tier, ...]:
@@ -62,8 +63,11 @@ class LatentWorlds:
     def kinds(self, name: str, tier: Tier | None = None) -> tuple[str, ...]:
         """The corruption kinds in the plans of the first training seeds."""
         tier = tier or self._tiers_of(name)[0]
+        if (found := self._kinds.get((name, tier))) is not None:
+            return found
         seeds = itertools.islice(seeds_in(name, "training", self.salt, self.held_out), 12)
-        return tuple(sorted({kind for seed in seeds for kind in planned_kinds(name, seed, tier)}))
+        found = self._kinds[name, tier] = tuple(sorted({k for seed in seeds for k in planned_kinds(name, seed, tier)}))
+        return found
 
     def compose(
         self, generator: str, tier: str, corruptions: Sequence[str], target: Path, *, draw: object = None

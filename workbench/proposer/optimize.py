@@ -22,6 +22,7 @@ from workbench.proposer.harness import HarnessProposer
 from workbench.proposer.store import PARTS
 from workbench.proposer.submission import take
 from workbench.proposer.workspace import WORK, safe
+from workbench.runs.temporary import prefix
 from workbench.sandboxes import Mount
 from workbench.tasks import Step, Task
 from workbench.tasks.digest import digest
@@ -71,7 +72,7 @@ def optimize(
     """One episode of the same agent. past: rows with the fields named in TEXT; `episode` (to_json) becomes the log.
     ModelError and SandboxError pass through."""
     with ExitStack() as stack:
-        home = Path(mkdtemp(prefix="workbench-optimize-"))
+        home = Path(mkdtemp(prefix=prefix("optimize")))
         stack.callback(shutil.rmtree, home, ignore_errors=True)
         write_rewards(home / "past_rewards", past)
         fixed, started = harness.shared(), harness.store.latest.number

@@ -13,12 +13,13 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workbench.tasks.digest import digest, read_plain
+from workbench.trials import plain
 
 PARTS = ("memory", "tools")
 MAX_BYTES, MAX_FILES = 4 << 20, 400
@@ -102,6 +103,9 @@ class HarnessStore:
             replaced = tuple(name for name in changed if there.get(name) not in (base.get(name), ours.get(name)))
             merged = {name: data for name, data in there.items() if name not in changed}
             merged |= {name: ours[name] for name in changed if name in ours}
+            lost = _in_the_way(merged, {name for name in changed if name in ours})
+            replaced += tuple(sorted(lost))
+            merged = {name: data for name, data in merged.items() if name not in lost}
             if merged == there:
                 return head
             _check_size(merged)
@@ -128,7 +132,8 @@ class HarnessStore:
         return version
 
     def diff(self, old: int, new: int) -> str:
-        """What changed from one version to another, as a unified diff; files that are no text are named only."""
+        """What changed from one version to another, as a unified diff without control characters (it is shown on terminals);
+        files that are no text are named only."""
         before, after = _read_files(self.path(old)), _read_files(self.path(new))
         parts = []
         for name in sorted({*before, *after}):
@@ -138,10 +143,10 @@ class HarnessStore:
             if b"\0" in a[0] + b[0]:
                 parts.append(f"binary file {name} differs\n")
                 continue
-            texts = [data.decode("utf-8", "replace").splitlines(keepends=True) for data, _ in (a, b)]
+            texts = [plain(data.decode("utf-8", "replace")).splitlines(keepends=True) for data, _ in (a, b)]
             lines = difflib.unified_diff(*texts, f"{old:04d}/{name}", f"{new:04d}/{name}")
             text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-            parts.append(text or f"mode of {name} changed\n")
+            parts.append(text or f"{'mode' if a[0] == b[0] else 'control characters'} of {name} changed\n")
         return "".join(parts)
 
 
@@ -168,6 +173,13 @@ def _read_files(folder: Path) -> dict[str, tuple[bytes, bool]]:
             left -= len(data)
             found[str(path.relative_to(folder))] = (data, bool(path.stat().st_mode & 0o100))
     return found
+
+
+def _in_the_way(files: Files, newer: Iterable[str]) -> set[str]:
+    """Files of another episode that stand where a newer one needs a folder, or below what a newer one made a file."""
+    newer = set(newer)
+    above = {"/".join(parts[:n]) for name in newer if (parts := name.split("/")) for n in range(1, len(parts))}
+    return {n for n in files if n not in newer and (n in above or any(n.startswith(f"{own}/") for own in newer))}
 
 
 def _check_size(files: Files) -> None:

@@ -37,8 +37,9 @@ class WorldLibrary(Protocol):
     def list(self) -> str:
         """The generators, their tiers and corruptions, as text."""
 
-    def compose(self, generator: str, tier: str, corruptions: Sequence[str], target: Path) -> Path:
-        """Write a task at `target` (new). ValueError says what is wrong with the choice."""
+    def compose(self, generator: str, tier: str, corruptions: Sequence[str], target: Path, *, draw: object) -> Path:
+        """Write a task at `target` (new). draw: names the draw; the same name gives the same task again, so that an episode
+        that is played again sees what it saw. ValueError says what is wrong with the choice."""
 
 
 @dataclass(frozen=True)
@@ -255,17 +256,20 @@ class ToolDesk:
     def _worlds(self, request: Request, charge: Charge) -> Answer:
         library, args = self.box.worlds, request.args
         assert library is not None
-        with working(charge):
+        asked = args.get("corruptions") or []
+        if not isinstance(asked, list) or not all(isinstance(c, str) for c in asked):
+            self.notes.add("garbage")
+            return Answer("worlds: corruptions are a list of names", False, 64)
+        draw = f"{self.key}-{self.meter.calls['worlds']}"
+        with self.box.slots.hold("task", request.wanted), working(charge):
             if args.get("action") == "list":
                 return Answer(shown(library.list()))
-            corruptions = [str(c) for c in args.get("corruptions") or []][:32]
+            chosen, target = (str(args.get("generator")), str(args.get("tier"))), request.scratch / "world"
             try:
-                made = library.compose(
-                    str(args.get("generator")), str(args.get("tier")), corruptions, request.scratch / "world"
-                )
+                made = library.compose(*chosen, asked[:32], target, draw=draw)
             except ValueError as error:
                 return Answer(f"refused: {plain(str(error))}", False, 64)
-            return Answer("composed; the host chose the seed. Validate it, and change it as you like", folder=made)
+        return Answer("composed; the host chose the seed. Validate it, and change it as you like", folder=made)
 
 
 class _Broken(ValueError):

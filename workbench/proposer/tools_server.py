@@ -17,6 +17,7 @@ from typing import Any
 
 from workbench.proposer.limits import Notes, Refused
 from workbench.proposer.tools_wire import BadMessage, WireLimits, is_gone, receive, receive_files, send
+from workbench.runs.temporary import prefix
 
 SOCKET = "tools.sock"
 MAX_TEXT = 24_000  # characters of an answer
@@ -123,7 +124,7 @@ class ToolServer:
 
     def _serve(self, conn: socket.socket) -> None:
         try:
-            with conn, TemporaryDirectory(prefix="workbench-call-") as temporary:
+            with conn, TemporaryDirectory(prefix=prefix("call")) as temporary:
                 answer = self._answer(conn, Path(temporary))
                 send(conn, answer.to_row(), self.limits, answer.folder)
         except OSError:

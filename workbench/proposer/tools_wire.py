@@ -19,6 +19,7 @@ from typing import Any
 
 MAGIC = b"wbt1"
 _CHUNK = 256 << 10
+_HUGE = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def checked_list(listed: object, limits: WireLimits) -> list[tuple[str, int, int
     for item in listed:
         match item:
             case [str(name), int(mode), int(size)] if size >= 0 and not isinstance(size, bool):
+                size = min(size, _HUGE)  # a number of thousands of digits cannot be printed
                 if why := unsafe_name(name):
                     raise BadMessage(why, f"{name[:200]!r} is no path for a task's file: relative, plain names only")
                 found.append((name, mode, size))

@@ -11,6 +11,7 @@ import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
+from workbench.runs.temporary import prefix
 from workbench.sandboxes import Sandbox
 
 MAX_FILES = 5000
@@ -42,7 +43,7 @@ class Watcher:
     def _one(self, source: str, known: dict[str, object]) -> tuple[dict[str, bytes], list[str]]:
         if (changes := getattr(self.sandbox, "changes", None)) is not None:
             return changes(source, known, max_bytes=self.max_bytes, max_files=MAX_FILES)
-        with tempfile.TemporaryDirectory(prefix="workbench-look-") as temporary:
+        with tempfile.TemporaryDirectory(prefix=prefix("look")) as temporary:
             found = self._copy(source, Path(temporary) / "copy")
         digests = {name: hashlib.sha256(data).digest() for name, data in found.items()}
         gone = [name for name in known if name not in found]

@@ -68,8 +68,19 @@ def make_flywheel(run: Run, values: Mapping[str, Any]) -> Flywheel:
         seed=values["seed"], budget=solver_budget(values), calibration=calibration,
         held_out=Path(values["held_out"]) if values.get("held_out") else None,
     )  # fmt: skip
-    proposer = get_proposer(values["proposer"], **({} if values["proposer"] == "program" else capped))
+    proposer = get_proposer(
+        values["proposer"], **({} if values["proposer"] == "program" else capped), **_worlds(values)
+    )
     return Flywheel(run, get_backend(values["backend"]), solver, proposer, settings)
+
+
+def _worlds(values: Mapping[str, Any]) -> dict[str, Any]:
+    """For a harness: the latent worlds that its tool `worlds` composes from, without held-out generators."""
+    if not str(values["proposer"]).startswith("harness:"):
+        return {}
+    from workbench.proposer.latent import LatentWorlds
+
+    return {"worlds": LatentWorlds(held_out=values.get("held_out_generators") or (), seed=values["seed"])}
 
 
 def make_solver(values: Mapping[str, Any], **options: Any) -> Solver:

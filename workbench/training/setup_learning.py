@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.admission.calibration import Calibration
-from workbench.proposer import get_proposer
+from workbench.proposer import Proposer, get_proposer
 from workbench.runs.folder import Run, write_json
 from workbench.sandboxes import get_backend
 from workbench.tasks import Task
@@ -44,7 +44,7 @@ def make_learning(
     tokens = values["groups"] * values["group"] * values["turns"] * values["max_tokens"]
     chosen = {"denominator": tokens, **{k: v for k, v in values.items() if v not in (None, "")}}
     learner = Learner(policy.network, settings_from({**chosen, "temperature": policy.sampling.temperature}))
-    external = get_proposer(values["external"]) if arm.external else None
+    external = open_external(values) if arm.external else None
     roles = Roles(
         policy, get_backend(values["backend"]), run.folder / "tasks", _calibration(values), run.id, values["seed"], values["repeats"],
         Path(values["held_out"]) if values.get("held_out") else None, external, keep_episodes=hasattr(external, "refresh"),
@@ -54,6 +54,16 @@ def make_learning(
         run, policy, learner, roles, arm, _settings(values), _collecting(values), lambda: _pool(run, values),
         held_out=_held_out(run, values), executor=executor(roles) if executor else _executor(roles, values),
     )  # fmt: skip
+
+
+def open_external(values: Mapping[str, Any]) -> Proposer:
+    """The fixed proposer that values["external"] names. A harness composes from the run's own worlds, never from held-out ones; a
+    hosted model carries the cap values["usd"], of each start of the run anew."""
+    spec = values["external"]
+    options = {"worlds": library_of(values)} if spec.startswith("harness:") else {}
+    if values.get("usd") and "litellm:" in spec:
+        options["usd"] = values["usd"]
+    return get_proposer(spec, **options)
 
 
 def _executor(roles: Roles, values: Mapping[str, Any]) -> Executor:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from workbench.runs.temporary import prefix
 from workbench.sandboxes import Backend, ExecResult, Image, Limits, Sandbox, Snapshot
 from workbench.tasks import Task
 from workbench.tasks.verifier import MAX_CTRF_BYTES, CtrfError, is_managed, parse_ctrf
@@ -126,7 +127,7 @@ def _run(task: Task, index: int, grader: Sandbox) -> ExecResult:
 def _carry(task: Task, sandbox: Sandbox, grader: Sandbox) -> list[str]:
     """Copy the declared artifacts, and nothing else, into a separate verifier. What could not be carried is noted."""
     notes = []
-    with tempfile.TemporaryDirectory(prefix="workbench-artifacts-") as temporary:
+    with tempfile.TemporaryDirectory(prefix=prefix("artifacts")) as temporary:
         for number, path in enumerate(artifacts(task, sandbox.image)):
             local = Path(temporary) / str(number) / Path(path).name
             local.parent.mkdir()

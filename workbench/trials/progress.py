@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from workbench.runs.temporary import prefix
 from workbench.sandboxes import Backend, ExecResult, Image, Limits, Mount, Sandbox, SandboxError
 from workbench.sandboxes.changes import Watcher
 from workbench.tasks import Step
@@ -109,7 +110,7 @@ class ProgressGrader:
 
     def _open(self) -> None:
         """Start the grader's sandbox and wait until its scorer calls: at the first look, and after a scorer that hung."""
-        folder = tempfile.TemporaryDirectory(prefix="wb-progress-")
+        folder = tempfile.TemporaryDirectory(prefix=prefix("progress"))
         with folder, socket.socket(socket.AF_UNIX) as listener:
             place = Path(folder.name)
             place.chmod(0o755)

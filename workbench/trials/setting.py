@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
+from workbench.runs.temporary import prefix
 from workbench.sandboxes import Backend, Image, Limits, Mount, Network, Sandbox
 from workbench.tasks import Step, Task
 from workbench.trials.outcomes import TaskFault
@@ -74,7 +75,7 @@ def is_separate(task: Task, index: int) -> bool:
 def _build(task: Task, backend: Backend, folder: Path, docker_image: str | None, *, verifier: bool) -> Image:
     if not docker_image:
         return backend.build(folder, verifier=verifier, timeout=task.build_timeout)
-    with TemporaryDirectory(prefix="workbench-from-") as temporary:  # a prebuilt image is a Dockerfile of one line
+    with TemporaryDirectory(prefix=prefix("from")) as temporary:  # a prebuilt image is a Dockerfile of one line
         (Path(temporary) / "Dockerfile").write_text(f"FROM {docker_image}\n")
         return backend.build(Path(temporary), verifier=verifier, timeout=task.build_timeout)
 
@@ -167,7 +168,7 @@ def tests_mount(task: Task, step: Step) -> Iterator[Mount]:
     if step.tests == shared or not shared.is_dir():
         yield Mount(step.tests, "/tests")
         return
-    with TemporaryDirectory(prefix="workbench-tests-") as merged:
+    with TemporaryDirectory(prefix=prefix("tests")) as merged:
         for source in (shared, step.tests):
             if source.is_dir():
                 shutil.copytree(source, merged, symlinks=True, dirs_exist_ok=True)

@@ -49,7 +49,10 @@ def ask(tool, folder=None, save=None, **args):
             pass  # the host has refused already; its answer says why
         except OSError as error:
             sys.exit(f"the host does not answer ({error}); this episode's tools may have ended")
-        return receive(link, save)
+        try:
+            return receive(link, save)
+        except OSError as error:
+            sys.exit(f"{error.filename or 'the answer'}: {error.strerror or error}")
 
 
 def receive(link, save):
