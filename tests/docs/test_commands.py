@@ -16,7 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.models.endpoint import Endpoint, answer
 from workbench.cli.parser import build_parser
+from workbench.runs.grid import points
+from workbench.runs.notebooks import resolve_notebook
+from workbench.sandboxes import SandboxError, get_backend
+from workbench.training.arms import get_arm
 
 from .shown import ROOT, Shown, commands
 
@@ -56,6 +61,14 @@ def plain(text: str) -> str:
     return re.sub(r"\.venv/bin/|^([A-Z_]+=\S+ )+", "", text)
 
 
+def find_backend(name: str) -> bool:
+    try:
+        get_backend(name).close()
+    except SandboxError:
+        return False
+    return True
+
+
 def plan(shown: Shown) -> str:
     return next((how for pattern, how in PLANS if re.match(pattern, plain(shown.text))), "unknown")
 
@@ -73,6 +86,19 @@ def test_there_are_commands_and_each_is_known():
 def test_the_program_takes_it(shown, tmp_path):
     words = filled(shown)
     build_parser().parse_args(words[next(n for n, w in enumerate(words) if w.endswith("workbench")) + 1 :])
+
+
+@pytest.mark.parametrize("shown", [s for s in KNOWN if plain(s.text).startswith("workbench run ")], ids=str)
+def test_the_notebook_has_these_parameters(shown):
+    """Names, types and profiles; and arms, which are checked by the notebook only."""
+    words = shown.words
+    asked = build_parser().parse_args(words[words.index(next(w for w in words if w.endswith("workbench"))) + 1 :])
+    grid, given = {name: values for name, *values in asked.grid}, dict(asked.parameters)
+    assert points(resolve_notebook(asked.notebook), grid, given)
+    for arm in [*grid.get("arm", []), *([given["arm"]] if "arm" in given else [])]:
+        assert get_arm(arm)
+    fixed = {"solver", "proposer"} & given.keys() and "40_flywheel" in asked.notebook
+    assert not fixed or given.get("learn") == "false", "a flywheel that learns asks neither"
 
 
 @pytest.mark.parametrize("shown", [s for s in KNOWN if plan(s) == "target"], ids=str)
@@ -99,6 +125,8 @@ def desk(tmp_path_factory):
 def test_it_runs(shown, desk, tmp_path_factory):
     """In the order of the pages, in one folder; a command that makes something anew may find it made by an earlier page."""
     words = filled(shown)
+    if "docker" in words and not find_backend("docker"):
+        pytest.skip("no Docker engine answers here (scripts/docker_engine.sh start)")
     at = next(n for n, word in enumerate(words) if word.endswith("workbench"))
     where = desk
     if "new" in words[at : at + 3] and any((desk / word).exists() for word in words):
@@ -120,3 +148,19 @@ def test_it_runs(shown, desk, tmp_path_factory):
         env=env,
     )
     assert done.returncode == 0, f"{shown}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
+
+
+@pytest.mark.parametrize("shown", [s for s in KNOWN if "_API_BASE=" in s.text], ids=str)
+def test_a_server_of_ones_own_is_asked(shown, tmp_path):
+    """The command as it stands there, but for the server's port and fewer attempts."""
+    subprocess.run([BIN / "workbench", "task", "new", "my-task"], cwd=tmp_path, check=True, capture_output=True)
+    settings = dict(word.split("=", 1) for word in shown.words if re.match(r"[A-Z_]+=", word))
+    command = plain(shown.text).split()[1:]
+    with Endpoint(answer("```bash\ncat orders.csv\n```"), answer("```bash\nsubmit\n```")) as server:
+        env = {**os.environ, **{k: server.url if "://" in v else v for k, v in settings.items()}}
+        env["WORKBENCH_RESULTS"] = str(tmp_path / "results")
+        done = subprocess.run([BIN / "workbench", *command, "--rollouts", "2", "--more", "1", "--turns", "2", "--json"], cwd=tmp_path,
+                              env=env, capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
+    assert done.returncode == 1, done.stderr  # nothing was solved: a verdict, not a failure to ask
+    assert "too-hard" in done.stdout
+    assert {r["model"] for r in server.requests} == {"policy"}
