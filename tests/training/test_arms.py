@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from workbench.models import BudgetExceeded, Sampling
 from workbench.training.arms import ARMS, common_endpoint, compare, get_arm
+from workbench.training.setup_learning import open_external
 
 
 def rows(*pairs):
@@ -37,3 +39,11 @@ def test_arms_are_compared_at_a_common_endpoint():
     assert (full["avg"], collapsed["avg"], collapsed["best"], collapsed["best_at"]) == (0.49, 0.40, 0.44, 96)
     with pytest.raises(ValueError, match="evaluate_every"):
         common_endpoint({"a": rows((0, 1.0)), "b": rows((1, 1.0))})
+
+
+def test_a_spending_cap_holds_for_the_external_proposer():
+    proposer = open_external({"external": "litellm:openai/nobody-knows-its-price", "usd": 0.01})
+    with pytest.raises(BudgetExceeded, match="price"):
+        proposer.model.reply([{"role": "user", "content": "a task"}], Sampling(max_tokens=10))
+    free = open_external({"external": "program", "usd": 0.01})
+    assert free.name
