@@ -189,7 +189,18 @@ def test_hostile_bodies_get_an_answer_and_go_nowhere(body):
         assert all(r["messages"] == ASK["messages"] or body.count(b"[") == 900 for r in endpoint.requests)
 
 
-@pytest.mark.parametrize("length", ["-1", "abc", "", str(MAX_BODY + 1), "9" * 30, "１"])
+@pytest.mark.parametrize("number", [b"NaN", b"-Infinity", b"1e999", b"9" * 5_000])
+def test_a_number_that_is_no_json_does_not_make_the_endpoint_look_broken(number):
+    """Else whoever asks first could turn its own episode into a failure of the infrastructure."""
+    body = b'{"messages": [{"role": "user", "content": "hi"}], "temperature": ' + number + b"}"
+    with WireEndpoint(Say("a")) as endpoint, relay(endpoint) as made:
+        assert post(made, body).status_code == 400
+        assert not endpoint.requests
+        assert made.record.failure == ""
+        assert post(made).status_code == 200
+
+
+@pytest.mark.parametrize("length", ["-1", "abc", "", str(MAX_BODY + 1), "9" * 30, "9" * 5_000, "１"])
 def test_sizes_are_capped_before_anything_is_read(length):
     with relay("http://127.0.0.1:9/v1") as made, socket.create_connection(made.server.server_address) as client:
         head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"

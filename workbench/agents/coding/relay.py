@@ -107,7 +107,8 @@ class Relay:
                 self._heard(body)
                 if why := self._limit():
                     return self._error(400, why)
-                return json.dumps(self.wire.outgoing(body, self.endpoint.model, self._reply_limit())).encode()
+                made = self.wire.outgoing(body, self.endpoint.model, self._reply_limit())
+                return json.dumps(made, allow_nan=False).encode()  # NaN is no JSON: the endpoint would refuse it
             except Forbidden as error:
                 return self.refuse(400, str(error))
             except (ValueError, RecursionError) as error:
@@ -247,7 +248,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         relay, length = self.server.relay, self.headers.get("content-length", "")
-        if not length.isascii() or not length.isdigit() or int(length) > MAX_BODY:
+        if not length.isascii() or not length.isdigit() or len(length) > 10 or int(length) > MAX_BODY:
             self.close_connection = True
             return self._send(*relay.refuse(413, f"a request has a content-length of at most {MAX_BODY >> 20} MiB"))
         raw = self.rfile.read(int(length))
