@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.report.lineage import MOST_DRAWN, SEED, draw_lineage, lineage_of, places, png
+from workbench.report.lineage import MOST_DRAWN, RING, SEED, draw_lineage, lineage_of, places, png
 
 
 def environments(**parents: str) -> dict[str, dict]:
@@ -68,3 +68,14 @@ def test_any_name_can_be_drawn(name):
     made = lineage_of({name: {"task": name, "parent": name, "status": name, "mean": 0.5}}, {})
     assert png(draw_lineage(made)[0]).startswith(b"\x89PNG")
     assert png(draw_lineage(lineage_of({}, {}))[0]).startswith(b"\x89PNG")
+
+
+def test_the_ring_around_the_marked_one_leaves_its_name_readable():
+    made = lineage_of(environments(first="hello", second="first"), {})
+    fig, _ = draw_lineage(made, marked="first")
+    fig.draw_without_rendering()
+    (axes,) = fig.axes
+    ring = next(c for c in axes.collections if c.get_sizes()[0] == RING)
+    at = axes.transData.transform(ring.get_offsets()[0])
+    name = next(t for t in axes.texts if "first" in t.get_text())
+    assert name.get_window_extent().x0 > at[0] + RING**0.5 / 2 * fig.dpi / 72

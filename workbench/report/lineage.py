@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 80  # environments in one picture
 SEED = "seed: "
+RING = 110  # area of the ring around the marked one, in square typographic points
 PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # behind words, so that no line crosses them
 LOOKS = {
     "active": ("#009E73", "o"),
@@ -118,7 +119,8 @@ def draw_lineage(made: Lineage, chosen: list[str] | None = None, marked: str = "
                 axes.plot([at[parent][0], x], [at[parent][1], y], color="#BBBBBB", linewidth=0.8, zorder=1)
             mean = made.mean[name]
             words = short(name, 24) + (f"  {mean:.2f}" if mean is not None else "")
-            axes.annotate(_plain(words), (x, y), xytext=(6, -2.5), textcoords="offset points", fontsize=7, bbox=PAPER)
+            beside = (RING**0.5 / 2 + 3, -2.5)  # as far as the ring of the marked one reaches
+            axes.annotate(_plain(words), (x, y), xytext=beside, textcoords="offset points", fontsize=7, bbox=PAPER)
         for status, (colour, marker) in {**LOOKS, "other": ("#000000", ".")}.items():
             group = [
                 p
@@ -130,7 +132,7 @@ def draw_lineage(made: Lineage, chosen: list[str] | None = None, marked: str = "
                     *zip(*group, strict=True), c=colour, marker=marker, s=26, zorder=2, label=status, linewidths=0.5
                 )
         if marked in at:
-            axes.scatter(*at[marked], s=110, facecolors="none", edgecolors="#000000", linewidths=1, zorder=3)
+            axes.scatter(*at[marked], s=RING, facecolors="none", edgecolors="#000000", linewidths=1, zorder=3)
         left = len(made.status) - len(at)
         axes.set_title(f"{len(at)} environments" + (f", {left} others not drawn" if left else ""), fontsize=8)
         axes.set_xlim(-0.2, deep - 0.1)
