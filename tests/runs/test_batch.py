@@ -18,7 +18,7 @@ import pytest
 
 from workbench.runs import batch as batches
 from workbench.runs.batch import default_jobs, find_batch, new_batch, open_batch, run_grid, work
-from workbench.runs.batch_claims import Claims, remove_unborn
+from workbench.runs.batch_claims import Claims, done_by_other_code, remove_unborn
 from workbench.runs.folder import RunError, list_runs, new_run, open_run
 from workbench.runs.journal import FileLock, RunLocked, read_journal
 from workbench.runs.notebooks import resume_run
@@ -75,9 +75,11 @@ def test_side_by_side_and_not_again_what_is_done(notebook, one_code, capfd):
 
 def test_other_code_is_another_run(notebook, monkeypatch):
     path, folders = notebook(PARAMETERS), set()
-    for code in ("one", "two", "one"):
+    for code, told in (("one", 0), ("two", 1), ("one", 0)):
         monkeypatch.setattr("workbench.runs.digest.package_digest", lambda code=code: code)
-        run, lock, state = Claims("50_try", "batch-x").take(new_batch(path, {"seed": [0]}).points[0])
+        points = new_batch(path, {"seed": [0]}).points
+        assert done_by_other_code("50_try", points) == told
+        run, lock, state = Claims("50_try", "batch-x").take(points[0])
         folders.add(run.folder)
         run.write_status("done", 0)
         if lock:

@@ -40,10 +40,13 @@ def _once(option: str, names: list[str], advice: str) -> None:
 
 def _grid(arguments: argparse.Namespace, parameters: dict[str, str]) -> int:
     from workbench.runs.batch import new_batch
+    from workbench.runs.batch_claims import done_by_other_code
 
     grid = {name: values for name, *values in arguments.grid}
     with _usage():
         batch = new_batch(arguments.notebook, grid, parameters, again=arguments.again)
+        if (other := done_by_other_code(batch.notebook.stem, batch.points)) and not arguments.again:
+            message(f"{other} of {len(batch.points)} done by another state of the code: done anew")
         return _work(arguments, batch)
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from workbench import paths
 from workbench.runs.folder import FOLDERS, Run, new_run, open_run
 from workbench.runs.grid import Point
-from workbench.runs.journal import FileLock, RunLocked
+from workbench.runs.journal import FileLock, RunLocked, plain
 from workbench.runs.notebooks import runner_lock
 
 UNBORN_SECONDS = 60.0
@@ -77,6 +78,22 @@ class Claims:
             yield
         finally:
             lock.release()
+
+
+def done_by_other_code(notebook: str, points: Sequence[Point]) -> int:
+    """How many points will be done although a finished run has their parameters, because other code made it."""
+    asked = {_words(point.parameters): point for point in points}
+    same, other = set(), set()
+    for path in (paths.results() / notebook).glob("*/params.json"):
+        params = json.loads(path.read_text())
+        point = asked.get(words := _words(params["parameters"]))
+        if point and params.get("code") and open_run(path.parent).state()["state"] == "done":
+            (same if params["code"] == point.facts["code"] else other).add(words)
+    return len(other - same)
+
+
+def _words(parameters: Mapping[str, Any]) -> str:
+    return json.dumps(plain(parameters), sort_keys=True)
 
 
 def remove_unborn(home: Path) -> None:
