@@ -47,6 +47,17 @@ def test_a_killed_process_loses_its_folders_and_a_living_one_does_not(child):
     assert not folder.exists()
 
 
+def test_the_command_sweeps_too(child, capsys):
+    from workbench.cli import main
+
+    process, folder = child
+    process.kill()
+    process.wait()
+    main(["clean", "--backend", "bubblewrap"])  # its exit code is the back end's, which this machine may not have
+    assert f"temporary: temporary folder {folder}" in capsys.readouterr().out
+    assert not folder.exists()
+
+
 def test_a_pid_that_was_given_out_again_is_no_owner(place):
     pid, _, rest = prefix("episode").removeprefix("workbench-episode-").partition(".")
     start, _, machine = rest.partition(".")
