@@ -39,6 +39,17 @@ def test_past_environments_and_trajectories_have_the_papers_names(tmp_path):
     assert load_task(tmp_path / "past/past_environments/pool-env-1").digest == task.digest
 
 
+def test_two_environments_of_one_name_are_not_mixed(tmp_path):
+    tasks = [load_task(path) for path in seed_tasks(tmp_path, (2, 4), 0)]
+    write_past(
+        tmp_path / "past", [Past(name, t, [trial("a", 1.0)]) for name, t in zip(("a b", "a/b"), tasks, strict=True)]
+    )
+    folders = sorted((tmp_path / "past/past_environments").iterdir())
+    assert [load_task(folder).digest for folder in folders] == [task.digest for task in tasks]
+    lines = (tmp_path / "past/past_trajectories/index.jsonl").read_text().splitlines()
+    assert [json.loads(line)["env_id"] for line in lines] == [folder.name for folder in folders] == ["a-b", "a-b-2"]
+
+
 @pytest.mark.parametrize("name", ["../../x", "a/b", "..", "", "x" * 300, "é\n"])
 def test_names_of_the_pool_cannot_leave_their_folder(name):
     assert "/" not in safe(name)

@@ -7,6 +7,7 @@ Output: `env_NNN/`. Fixed parts are mounts from the host, so that nothing which 
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -54,7 +55,7 @@ def write_past(folder: Path, past: Iterable[Past]) -> None:
     for name in ("past_trajectories", "past_environments"):
         (folder / name).mkdir(parents=True)
     for item in past:
-        env = safe(item.id)
+        env = _free(folder / "past_environments", safe(item.id))
         _copy_environment(item.task.path, folder / "past_environments" / env)
         by_solver: dict[str, list[Trial]] = {}
         for trial in item.trials:
@@ -64,6 +65,12 @@ def write_past(folder: Path, past: Iterable[Past]) -> None:
             index.append(_write_attempts(folder / "past_trajectories", env, solver, trials, item))
     lines = "".join(json.dumps(row) + "\n" for row in index)
     (folder / "past_trajectories" / "index.jsonl").write_text(lines, encoding="utf-8")
+
+
+def _free(folder: Path, name: str) -> str:
+    """`name`, with a number where another environment has it: two of one name must not be mixed into one folder."""
+    names = itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2)))
+    return next(n for n in names if not (folder / n).exists())
 
 
 def _write_attempts(folder: Path, env: str, solver: str, trials: Sequence[Trial], item: Past) -> dict[str, Any]:
