@@ -8,7 +8,7 @@ help: ## show this list
 env: ## make .venv (finds a Python >= 3.12, installs everything)
 	@sh scripts/make_env.sh
 
-flywheel: env ## one full round of the flywheel, on this machine, with live progress
+flywheel: env ## the flywheel on this machine, with live progress: one policy solves, designs and learns
 	@.venv/bin/workbench run 40_flywheel -p profile micro
 
 cold-start: env ## make the micro policy's Cold-Start checkpoint anew (half an hour; goes on where it was)
