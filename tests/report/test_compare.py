@@ -182,3 +182,13 @@ def test_an_empty_comparison_draws_no_data(tmp_path):
         assert len(compare_tables.turns(frame)) == 0
         compare_figures.turns(compare_tables.turns(frame))
         assert len(compare_paired.self_check(frame)) == 0
+
+
+def test_money_is_never_negative_where_everything_is_free():
+    costs = pd.DataFrame([{"entry": "a-prompt", "kind": "scripted", "model": "a", "method": "prompt", "self_check": True, "optimized": False,
+                           "assignments": 4, "valid": 2, "usd_per_valid": usd} for usd in (0.0, None)])  # fmt: skip
+    for table, right in ((costs, 1), (costs.fillna(3.0), 3)):
+        fig, _ = compare_figures.cost(table)
+        left, end = fig.axes[0].get_xlim()
+        assert left == 0
+        assert end >= right

@@ -112,6 +112,7 @@ def cost(table: pd.DataFrame, measure: str = "usd_per_valid") -> tuple[Figure, p
             ax.text(row[measure], n, f" {row[measure]:.4g}", va="center", fontsize=8)
     ax.set_yticks(range(len(table)), [_name(r) for r in records(table)])
     ax.margins(x=0.15)
+    ax.set_xlim(0, None if table[measure].fillna(0).gt(0).any() else 1)  # where all cost nothing, no negative money
     legend(ax, table)
     return fig, table
 
@@ -138,7 +139,7 @@ def richness(table: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
             ax.errorbar(row["mean"], y, xerr=error, marker="o", capsize=2, ls="", color=COLOURS[row["method"]])
             ax.text(0.99, y, f"{row['n']}", va="center", ha="right", fontsize=7, transform=ax.get_yaxis_transform())
         _published_lines(ax, measure)
-        ax.set_title(title, pad=14)
+        ax.set_title(title, pad=16)
         ax.set_yticks(range(len(entries)), [_name(r) for r in records(table.drop_duplicates("entry"))])
         ax.margins(x=0.2)
     ax.invert_yaxis()
@@ -154,7 +155,8 @@ def _published_lines(ax: Axes, measure: str) -> None:
         value = published.value("autoenvscaling_fig_05", name, column)
         if not math.isnan(value):
             ax.axvline(value / scale, color=COLOURS[method], lw=0.9, ls="--")
-            ax.text(value / scale, -0.7, f"{value:g}", fontsize=6, color=COLOURS[method], ha="center", va="bottom")
+            place = {"transform": ax.get_xaxis_transform(), "ha": "center", "va": "bottom"}  # between frame and title
+            ax.text(value / scale, 1.0, f"{value:g}", fontsize=6, color=COLOURS[method], **place)
 
 
 def turns(table: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
