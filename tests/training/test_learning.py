@@ -122,6 +122,22 @@ def test_a_pool_that_teaches_nothing_stops_with_the_reason_and_is_evaluated(tmp_
     close(made)
 
 
+def test_a_run_that_goes_on_is_evaluated_at_its_beginning_and_its_end_only(tmp_path, tasks):
+    def stop():
+        raise KeyboardInterrupt
+
+    made = learning(tmp_path, tasks, steps=2, evaluate_on=str(tasks), arm="static-pool")
+    with pytest.raises(KeyboardInterrupt):
+        made.learn(stop)
+    folder = made.run.folder
+    close(made)
+    again = learning(tmp_path, tasks, run=open_run(folder).begin(), steps=2, evaluate_on=str(tasks), arm="static-pool")
+    again.learn()
+    rows = again.run.rows("evaluation")
+    assert [r["step"] for r in rows] == [0, 2]
+    close(again)
+
+
 def test_broken_infrastructure_stops_the_step(tmp_path, tasks):
     made = learning(tmp_path, tasks, group=8, groups=4, cap=8, retries=0)
     made.policy.close()  # the engine is gone

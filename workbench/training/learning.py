@@ -102,7 +102,8 @@ class Learning:
         """All steps that are left, with an evaluation before the first and after the last; returns the final state. done: called after each step."""
         self.open()
         try:
-            self.evaluate()
+            if self.state.step == 0:  # a run that goes on has its evaluation of the beginning
+                self.evaluate()
             self._steps(done)
             self.close()  # what is still in flight trains no more, and would only slow the evaluation down
             self.policy.sync(self.learner, self.checkpoints / "served")
