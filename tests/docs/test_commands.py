@@ -63,7 +63,7 @@ def plain(text: str) -> str:
 
 def find_backend(name: str) -> bool:
     try:
-        get_backend(name).close()
+        get_backend(name).capabilities()
     except SandboxError:
         return False
     return True
