@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from workbench.runs import load_profile, profiles
-from workbench.runs.profiles import ProfileError
+from workbench.runs.profiles import Profile, ProfileError
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +59,12 @@ def test_a_name_that_is_not_in_the_profile():
         load_profile("x", "tiny", round=3)
     with pytest.raises(AttributeError, match="did you mean 'rounds'"):
         _ = load_profile("x", "tiny").round
+
+
+def test_it_is_asked_like_any_mapping():
+    profile = Profile("mine", "x", {"a": 1, "b": None}, {"b": "unpublished"})
+    assert (profile.get("a"), profile.get("none"), profile.get("none", 7)) == (1, None, 7)
+    assert "a" in profile
+    assert "none" not in profile
+    with pytest.raises(ProfileError, match="unpublished"):
+        profile.get("b")

@@ -35,6 +35,13 @@ class Profile(Mapping[str, Any]):
             raise ProfileError(f"{key} is unpublished, so profile {self.name} has no value: give it as a parameter")
         return self.values_by_name[key]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self.values_by_name
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value, or `default` for a name that the profile does not have; an unpublished value is still refused."""
+        return self[key] if key in self else default
+
     def __getattr__(self, key: str) -> Any:
         if key.startswith("_") or key in ("values_by_name", "sources"):
             raise AttributeError(key)
