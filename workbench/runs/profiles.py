@@ -40,7 +40,7 @@ class Profile(Mapping[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value, or `default` for a name that the profile does not have; an unpublished value is still refused."""
-        return self[key] if key in self else default
+        return self[key] if key in self.values_by_name else default
 
     def __getattr__(self, key: str) -> Any:
         if key.startswith("_") or key in ("values_by_name", "sources"):
