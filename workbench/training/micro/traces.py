@@ -18,6 +18,7 @@ from workbench.proposer.compose import ComposeProposer
 from workbench.proposer.latent import LatentWorlds
 from workbench.runs.folder import Run
 from workbench.runs.progress import Progress
+from workbench.runs.temporary import prefix
 from workbench.sandboxes import Backend
 from workbench.tasks import load_task
 from workbench.traces import Episode
@@ -86,7 +87,7 @@ def solver_trace(
     id: str, world_seed: int, backend: Backend, noise: float, prompt: Prompt = solver_prompt
 ) -> dict[str, Any]:
     """One expert episode at one world, in a sandbox, graded."""
-    with tempfile.TemporaryDirectory(prefix="wb-cold-") as folder:
+    with tempfile.TemporaryDirectory(prefix=prefix("cold")) as folder:
         environment = build_environment(GENERATOR, world_seed, TIER)
         task = load_task(export_environment(environment, Path(folder) / "task"))
         opening = prompt.opening(task.steps[0].instruction)
@@ -112,7 +113,7 @@ def proposer_trace(
     """One expert answer to an assignment, composed by the host and taken through validation (oracle and no-op, once each)."""
     began = time.monotonic()
     draw = Draw("cold start", "proposer", seed, number)
-    with tempfile.TemporaryDirectory(prefix="wb-cold-") as folder:
+    with tempfile.TemporaryDirectory(prefix=prefix("cold")) as folder:
         assignment = practice_assignment(draw.fork("assignment"), library, Path(folder) / "parent", id)
         expert = ComposeProposer(ProposerExpert(draw.fork("expert"), noise), library, prompt=prompt)
         proposal = expert.propose(assignment, Path(folder) / "task", seed=number)
