@@ -5,6 +5,7 @@ Here belongs every check that a proposer must pass and cannot edit. May import t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -61,3 +62,17 @@ class Admission:
         row["trials"] = [t.id for t in self.trials]
         row["rewards"], row["seconds"], row["report"] = dict(self.rewards), dict(self.seconds), dict(self.report)
         return row
+
+
+def from_row(row: Mapping[str, Any]) -> Admission:
+    """The verdict that `to_row` wrote, without its trials (they are records of their own)."""
+    kept = {k: v for k, v in row.items() if k in Admission.__dataclass_fields__ and k != "trials"}
+    return Admission(**{**kept, "reasons": tuple(Reason(**reason) for reason in row["reasons"])})
+
+
+def no_files(id: str, run_id: str, message: str) -> Admission:
+    """The verdict on an answer without task files: validation fails at its first stage (r_P = -1)."""
+    return Admission(
+        id=id, run_id=run_id, time=time.time(), task=id, digest="", stage="files", valid_paper=False, validated=False,
+        admitted=False, reasons=(Reason("no-files", message or "no files", "files"),), reward=-1.0,
+    )  # fmt: skip

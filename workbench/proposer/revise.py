@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.admission import Admission, Reason
+from workbench.admission import Admission, no_files
 from workbench.proposer import Assignment, Proposal, Proposer
 from workbench.proposer.failures import LAST_TURNS
 from workbench.runs.folder import write_json
@@ -152,18 +152,10 @@ def _admit(gate: Gate, run: Keeper, key: str, proposal: Mapping[str, Any], assig
     if found is not None and not found["infra"]:
         return found
     if proposal["path"] is None:
-        return run.record("admission", no_files(assignment, run.id, proposal["message"]).to_row(), id=key)
+        return run.record("admission", no_files(assignment.id, run.id, proposal["message"]).to_row(), id=key)
     made = gate(key, Path(proposal["path"]))
     found = run.get("admission", key)  # `admit` has written it, when it was given the run
     return found if found is not None and found["time"] == made.time else run.record("admission", made.to_row(), id=key)
-
-
-def no_files(assignment: Assignment, run_id: str, message: str) -> Admission:
-    """The verdict on an answer without task files: validation fails at its first stage (r_P = -1)."""
-    return Admission(
-        id=assignment.id, run_id=run_id, time=assignment.time, task=assignment.id, digest="", stage="files", valid_paper=False,
-        validated=False, admitted=False, reasons=(Reason("no-files", message or "no files", "files"),), reward=-1.0,
-    )  # fmt: skip
 
 
 def feedback_text(admission: Mapping[str, Any], run: Keeper) -> str:

@@ -16,18 +16,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from workbench.admission import Admission
+from workbench.admission import Admission, from_row
 from workbench.admission.admit import admit
 from workbench.admission.calibration import Calibration
 from workbench.agents import Agent, Budget
-from workbench.proposer import Assignment, Proposal, Proposer
+from workbench.proposer import Assignment, Proposer
 from workbench.proposer.assignments import make_assignments
+from workbench.proposer.revise import answer
 from workbench.proposer.workspace import Past
 from workbench.runs.folder import Run
 from workbench.runs.progress import progress, say
 from workbench.sandboxes import Backend
 from workbench.tasks import Task, TaskError, load_task
-from workbench.training.learning_roles import no_files
 from workbench.training.pool import PoolEntry, entry_for, entry_from_row, near_check, review
 from workbench.trials import Trial
 from workbench.trials.run import run_trial
@@ -113,38 +113,18 @@ class Flywheel:
         return entry
 
     def _answer(self, assignment: Assignment) -> PoolEntry:
-        feedback = ""
-        for revision in range(self.settings.revisions + 1):
-            key = assignment.id if not revision else f"{assignment.id}-rev{revision}"
-            target = self.run.folder / "tasks" / key
-            proposal = self._propose(assignment, key, target, feedback)
-            if proposal["path"] is None:
-                admission = no_files(assignment, self.run.id, proposal["message"])
-                self.run.once("admission", key, admission.to_row)
-            else:
-                admission = self._admit(key, target)
-            if admission.admitted or admission.infra:
-                break
-            feedback = "\n".join(f"[{r.stage}] {r.kind}: {r.message}" for r in admission.reasons)
+        number, folder = int(assignment.id.rsplit("a", 1)[1]), self.run.folder / "tasks"
+        found = answer(
+            assignment, self.proposer, self._admit, self.run, key=assignment.id, folder=folder,
+            seed=self.settings.seed * 10_000 + number, revisions=self.settings.revisions,
+        )  # fmt: skip
         return entry_for(
-            admission,
-            path=str(target),
+            from_row(found.last.admission),
+            path=str(folder / found.last.key),
             parent=assignment.parent,
             direction=assignment.direction,
             round=assignment.round,
         )
-
-    def _propose(self, assignment: Assignment, key: str, target: Path, feedback: str) -> dict[str, Any]:
-        number = int(assignment.id.rsplit("a", 1)[1])
-
-        def ask() -> dict[str, Any]:
-            proposal: Proposal = self.proposer.propose(
-                assignment, target, seed=self.settings.seed * 10_000 + number, feedback=feedback
-            )
-            task = loaded(target) if proposal.path else None
-            return {**proposal.to_row(), "digest": task.digest if task else ""}
-
-        return self.run.once("proposal", key, ask)
 
     def _admit(self, key: str, target: Path) -> Admission:
         calibration = self.settings.calibration

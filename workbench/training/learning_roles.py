@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from workbench.admission import Admission, Reason
+from workbench.admission import Admission, no_files
 from workbench.admission.admit import admit
 from workbench.admission.calibration import Calibration
 from workbench.models import ModelError
@@ -139,14 +139,6 @@ class Roles:
         )
         return admit(target, self.backend, calibrate=calibration, held_out=self.held_out, repeats=self.repeats, id=attempt.id,
                      cancel=self.cancel)  # fmt: skip
-
-
-def no_files(id: str, run_id: str, message: str) -> Admission:
-    """The verdict on an answer without task files: validation fails at its first stage (r_P = -1)."""
-    return Admission(
-        id=id, run_id=run_id, time=time.time(), task=id, digest="", stage="files", valid_paper=False, validated=False,
-        admitted=False, reasons=(Reason("no-files", message, "files"),), reward=-1.0,
-    )  # fmt: skip
 
 
 def without_feedback(assignment: Assignment, direction: str) -> Assignment:
