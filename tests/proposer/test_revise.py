@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from workbench.admission import no_files
 from workbench.admission.admit import admit
 from workbench.admission.calibration import Calibration
 from workbench.agents import Budget
@@ -13,7 +14,7 @@ from workbench.models.scripted import Scripted
 from workbench.proposer import Assignment, Proposal
 from workbench.proposer.compare_scripted import Designer, _blocks
 from workbench.proposer.prompt import PromptProposer
-from workbench.proposer.revise import answer, no_files
+from workbench.proposer.revise import answer
 from workbench.runs.folder import new_run
 
 ASKED = Assignment("r1-a002", "run", 0.0, 1, "parent", "/nowhere", "d", "simpler", 0.1, "failed x")
@@ -88,7 +89,7 @@ def test_an_answer_without_files_is_refused_and_may_be_mended(run, backend):
     found, _ = play(run, backend, lambda m: draft() if "refused" in m[-1]["content"] else "no files")
     assert found.first.admission["reasons"][0]["kind"] == "no-files"
     assert found.last.admission["valid_paper"]
-    assert no_files(ASKED, "run", "").reward == -1.0
+    assert no_files(ASKED.id, "run", "").reward == -1.0
 
 
 def test_what_is_recorded_is_not_done_again(run, backend):

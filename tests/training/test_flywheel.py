@@ -160,3 +160,33 @@ def test_an_environment_without_a_verdict_is_tried_again_on_resuming(tmp_path, b
     assert not any("infra" in e.reasons for e in again)
     assert list(rounds.pool_table(run)["status"]) == [e.status for e in again]
     run.close()
+
+
+class Noting:
+    """The program proposer, whose first version of each task is never finished; it writes down what it was asked."""
+
+    name = "noting"
+
+    def __init__(self):
+        self.inner, self.asked = get_proposer("program"), []
+
+    def propose(self, assignment, target, *, seed, feedback=""):
+        self.asked.append((assignment.id, seed, feedback, target.is_dir()))
+        made = self.inner.propose(assignment, target, seed=seed)
+        if not feedback:
+            (target / "solution" / "solve.sh").write_text("#!/bin/bash\nfalse\n")
+        return made
+
+
+def test_a_refused_environment_comes_back_once_with_its_reasons_and_a_new_seed(tmp_path, backend):
+    run = new_run("40_flywheel", {}, results=tmp_path).begin()
+    proposer = Noting()
+    loop = wheel(run, backend, proposer)
+    loop.settings = replace(loop.settings, assignments=1, revisions=1)
+    assignments = loop.assign(parents(run), loop.measure(parents(run), 1, "parents"), 1)
+    entry = answer_all(loop, assignments, [])[0]
+    (first, second), id = proposer.asked, assignments[0].id
+    assert (first[0], second[0], first[2], first[3], second[3]) == (id, id, "", False, True)
+    assert "[oracle] oracle-fails" in second[2] and second[1] != first[1]
+    assert entry.path.endswith(f"{id}-rev1") and entry.reasons != ("oracle-fails",)
+    run.close()
