@@ -187,6 +187,8 @@ def test_a_refused_environment_comes_back_once_with_its_reasons_and_a_new_seed(t
     entry = answer_all(loop, assignments, [])[0]
     (first, second), id = proposer.asked, assignments[0].id
     assert (first[0], second[0], first[2], first[3], second[3]) == (id, id, "", False, True)
-    assert "[oracle] oracle-fails" in second[2] and second[1] != first[1]
-    assert entry.path.endswith(f"{id}-rev1") and entry.reasons != ("oracle-fails",)
+    assert "[oracle] oracle-fails" in second[2]
+    assert second[1] != first[1]
+    assert entry.path.endswith(f"{id}-rev1")
+    assert entry.reasons != ("oracle-fails",)
     run.close()
