@@ -20,7 +20,7 @@ COMMANDS = ("touch /app/a", "touch /app/b", "true", "touch /app/a /app/b", "subm
 BLOCKS = tuple(f"```bash\n{command}\n```" for command in COMMANDS)
 TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 VALUES = {
-    "policy": "tiny", "arm": "full", "external": "world", "reward": "fraction", "backend": "bubblewrap", "seed": 0,
+    "policy": "tiny", "arm": "full", "external": "world", "reward": "fraction", "progress": True, "backend": "bubblewrap", "seed": 0,
     "generators": ["micro_shelf"], "tiers": ["micro"], "held_out_generators": [], "pool": 2, "parents": "", "held_out": "",
     "evaluate_on": "", "evaluation_tasks": 0, "attempts": 1, "evaluate_every": 0,
     "steps": 3, "groups": 2, "group": 4, "oversample": 1.0, "cap": 12, "least": 1, "minimum": 2, "max_staleness": 8,

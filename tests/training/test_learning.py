@@ -16,6 +16,7 @@ from workbench.proposer import get_proposer
 from workbench.runs.folder import new_run, open_run
 from workbench.training.collect import InfraBroken
 from workbench.training.learning import LearningSettings
+from workbench.training.pprs import VARIANTS
 from workbench.training.setup_learning import make_learning
 
 
@@ -99,8 +100,10 @@ def test_an_external_proposer_is_refreshed_with_trajectories_and_never_trained(t
     close(made)
 
 
-def test_shaped_rewards_train_the_solver_turn_by_turn(tmp_path, tasks):
-    made = learning(tmp_path, tasks, reward="pprs", group=6, steps=1, groups=1)
+@pytest.mark.parametrize("reward", VARIANTS)
+def test_shaped_rewards_train_the_solver_turn_by_turn(tmp_path, tasks, reward):
+    made = learning(tmp_path, tasks, reward=reward, progress=False, group=6, steps=1, groups=1)
+    assert made.roles.progress == (reward != "terminal"), "what a reward needs is graded"
     made.learn()
     (row,) = made.run.rows("update")
     assert row["update"]["solver_tokens"] > 0

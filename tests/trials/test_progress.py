@@ -136,6 +136,13 @@ def test_a_task_without_a_contract_has_no_phi(tmp_path, backend):
     assert (trial.phi, trial.progress) == (None, ())
 
 
+def test_a_trial_that_is_not_asked_for_phi_has_the_same_reward_and_no_phi(tmp_path, backend):
+    task = graded_task(tmp_path / "t")
+    plain, watched = (run_trial(task, Commands(START), backend, progress=wanted) for wanted in (False, True))
+    assert (plain.phi, plain.progress, watched.phi) == (None, (), 0.0)
+    assert plain.reward == watched.reward
+
+
 def test_only_what_changed_is_read_again(tmp_path, backend):
     image = backend.build(make(tmp_path / "t").environment)
     with backend.start(image) as sandbox:

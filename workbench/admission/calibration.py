@@ -118,6 +118,7 @@ def calibrate(
                 admitted=True,
                 seed=calibration.number(i),
                 id=f"{key}-solver-{i}" if key else None,
+                progress=False,
             )
             for i in range(first, first + count)
         ]

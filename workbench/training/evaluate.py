@@ -130,7 +130,8 @@ def evaluate(
     def attempt(task: Task, number: int) -> tuple[float | None, bool]:
         for retry in range(2):
             drawn = number_of(seed, "evaluation", task.digest, number, retry)
-            trial = run_trial(task, solver(drawn), backend, budget=budget, admitted=True, seed=drawn, cancel=cancel)
+            trial = run_trial(task, solver(drawn), backend, budget=budget, admitted=True, seed=drawn, cancel=cancel,
+                              progress=False)  # fmt: skip
             if trial.counts:
                 return trial.reward, bool(trial.passed)
         return None, False

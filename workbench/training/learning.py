@@ -34,15 +34,18 @@ from workbench.training.learning_roles import Roles, without_feedback
 from workbench.training.learning_rows import score_line, summary_line, update_row
 from workbench.training.learning_state import State, state_from
 from workbench.training.policy import Policy
-from workbench.training.pprs import credit, group_value
+from workbench.training.pprs import VARIANTS, credit, group_value
 from workbench.training.trainer import PLAIN, Learner
+
+FRACTION = "fraction"
 
 
 @dataclass(frozen=True)
 class LearningSettings:
     """steps: solver updates. group: solver rollouts on one environment. proposer_every, proposer_group, assignments: every how many
     steps, trajectories on one assignment, assignments a time. review_every, evaluate_every: in steps, 0 for never (evaluation
-    then only before and after). reward: "fraction" (r_S, Eq. 1) or "pprs" (Tev Eq. 4) for the solver. attempts: k of an
+    then only before and after). reward: of the solver: "fraction" (r_S, AutoEnvScaling Eq. 1), "pprs" (Tev Eq. 4), or of Tev's Table 5 "terminal",
+    "pooled" or "direct". attempts: k of an
     evaluation. workers: attempts side by side. checkpoint_every: steps."""
 
     steps: int = 30
@@ -63,8 +66,10 @@ class LearningSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.reward not in ("fraction", "pprs"):
-            raise ValueError(f"reward {self.reward!r}: fraction (Eq. 1) or pprs (progress-potential shaping)")
+        if self.reward not in (FRACTION, *VARIANTS):
+            raise ValueError(
+                f"reward {self.reward!r}: fraction (Eq. 1), or by progress {', '.join(VARIANTS)} (Tev Eq. 4 and Table 5)"
+            )
         if min(self.steps, self.group - 1, self.proposer_every, self.proposer_group - 1, self.checkpoint_every) < 1:
             raise ValueError("steps, proposer_every and checkpoint_every are at least 1, groups at least 2 rollouts")
 
@@ -87,9 +92,9 @@ class Learning:
     state: State = field(default_factory=State)
 
     def __post_init__(self) -> None:
-        shaped = self.settings.reward == "pprs"
-        self.value = {"solver": group_value() if shaped else plain_return, "proposer": plain_return}
-        self.credit = {**PLAIN, "solver": credit()} if shaped else PLAIN
+        reward = self.settings.reward
+        self.value = {"solver": plain_return if reward == FRACTION else group_value(reward), "proposer": plain_return}
+        self.credit = PLAIN if reward == FRACTION else {**PLAIN, "solver": credit(reward)}
         self.collector = Collector(self.executor, self._next_plan, self.collecting, self.settings.seed, self.value["solver"], self._played)  # fmt: skip
         self.proposals = Collector(
             self.executor, lambda: None, self.collecting, self.settings.seed, on_played=self._played

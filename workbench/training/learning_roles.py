@@ -33,7 +33,8 @@ from workbench.trials.run import run_trial
 class Roles:
     """Plays attempts on any thread. places: environment id → its folder. assignments: id → assignment. folder: where proposals are
     written. calibration: how the gate calibrates; its solver is the policy. external: a proposer with fixed weights, which plays
-    in the policy's place and leaves no tokens. keep_trace: called with the first trial of each group. cancel: set it, and every trial ends soon, as infrastructure's doing."""
+    in the policy's place and leaves no tokens. progress: grade Phi after each turn of a solver. keep_trace: called with the first trial of
+    each group. cancel: set it, and every trial ends soon, as infrastructure's doing."""
 
     policy: Policy
     backend: Backend
@@ -45,6 +46,7 @@ class Roles:
     held_out: Path | None = None
     external: Proposer | None = None
     keep_episodes: bool = False
+    progress: bool = True
     keep_trace: Callable[[Trial], None] | None = None
     places: dict[str, str] = field(default_factory=dict)
     assignments: dict[str, Assignment] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Roles:
         try:
             agent = self.policy.solver(key, attempt.seed)
             trial = run_trial(self.task(attempt.plan.what), agent, self.backend, budget=self.policy.budget, admitted=True,
-                              seed=attempt.seed, cancel=self.cancel, id=attempt.id)  # fmt: skip
+                              seed=attempt.seed, cancel=self.cancel, id=attempt.id, progress=self.progress)  # fmt: skip
             return self.solved(attempt, key, trial)
         finally:
             self.policy.model.forget(key)

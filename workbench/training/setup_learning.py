@@ -15,7 +15,7 @@ from workbench.training.arms import get_arm
 from workbench.training.collect import CollectSettings, Executor, Threads
 from workbench.training.evaluate import tasks_of
 from workbench.training.evaluate_tasks import held_out_tasks
-from workbench.training.learning import Learning, LearningSettings
+from workbench.training.learning import FRACTION, Learning, LearningSettings
 from workbench.training.learning_pool import drawn_pool, given_pool
 from workbench.training.learning_roles import Roles
 from workbench.training.policy import Policy, library_of, open_policy
@@ -48,7 +48,7 @@ def make_learning(
     roles = Roles(
         policy, get_backend(values["backend"]), run.folder / "tasks", _calibration(values), run.id, values["seed"], values["repeats"],
         Path(values["held_out"]) if values.get("held_out") else None, external, keep_episodes=hasattr(external, "refresh"),
-        keep_trace=lambda trial: keep_trace(run, trial),
+        progress=values["progress"] or values["reward"] not in (FRACTION, "terminal"), keep_trace=lambda trial: keep_trace(run, trial),
     )  # fmt: skip
     return Learning(
         run, policy, learner, roles, arm, _settings(values), _collecting(values), lambda: _pool(run, values),

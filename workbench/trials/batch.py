@@ -26,7 +26,7 @@ NOT_RETRIED = ("cancelled", "spending-cap")  # a second attempt could only say t
 @dataclass(frozen=True)
 class Job:
     """What `run_trial` needs for one trial. task may be a folder; one agent object may serve several jobs. id: the trial's,
-    by which a run that was killed finds it again."""
+    by which a run that was killed finds it again. progress: grade Phi after each turn."""
 
     task: Task | str | Path
     agent: Agent
@@ -36,6 +36,7 @@ class Job:
     admitted: bool = False
     seed: int | None = None
     id: str | None = None
+    progress: bool = True
 
 
 class InfraBroken(RuntimeError):
@@ -123,6 +124,7 @@ class _Batch:
                 seed=job.seed,
                 cancel=self.cancel,
                 id=job.id,
+                progress=job.progress,
             )
 
     def note(self, trial: Trial) -> None:

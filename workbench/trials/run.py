@@ -60,6 +60,7 @@ def run_trial(
     seed: int | None = None,
     cancel: threading.Event | None = None,
     id: str | None = None,
+    progress: bool = True,
 ) -> Trial:
     """One agent at one task, graded. Never raises for what agent, task or machine did: the outcome says who answers.
 
@@ -68,7 +69,8 @@ def run_trial(
     `setting.MAXIMUM`). admitted: the task was validated, so a grader that breaks is the policy's doing (reward 0).
     run: the trial is written to its journal as a "trial" row. seed: written down; agents take theirs when they are made.
     cancel: when set, the trial ends at its next phase as `infra` ("cancelled"). id: the trial's; else a fresh one. A trial
-    of this id that `run` already holds is read back instead (see recall).
+    of this id that `run` already holds is read back instead (see recall). progress: grade Phi after each turn where the
+    task has a progress contract; without it a trial on a small task costs about half as much, and its Phi is None.
     Images are built first, outside the trial's clock (`prepare` builds them ahead of a queue).
     KeyboardInterrupt passes through, after the sandbox is removed.
     """
@@ -79,7 +81,7 @@ def run_trial(
             task = load_task(task)
         if id is not None and run is not None and (found := recall(run, id, task.digest)) is not None:
             return found
-        _live_through(life, task, agent, backend, budget, limits, run.id if run is not None else "", cancel)
+        _live_through(life, task, agent, backend, budget, limits, run.id if run is not None else "", cancel, progress)
         verdict = judge_grades(life.grades, steps=len(task.steps), strategy=task.reward_strategy, admitted=admitted)
     except Exception as error:
         verdict = judge_error(error, admitted=admitted)
@@ -100,6 +102,7 @@ def _live_through(
     limits: Limits | None,
     label: str,
     cancel: threading.Event | None,
+    progress: bool,
 ) -> None:
     """Fill `life` step by step; whatever happens, the sandbox is gone afterwards."""
     setting = prepare(task, backend)
@@ -126,7 +129,7 @@ def _live_through(
             _check(cancel)
             enter_step(task, index, sandbox)
             with ExitStack() as watching:
-                grader = _progress_grader(step, sandbox, backend, setting, limits, label)
+                grader = _progress_grader(step, sandbox, backend, setting, limits, label) if progress else None
                 watched = sandbox if grader is None else Watched(sandbox, watching.enter_context(grader))
                 episode = _act(life, task, step, agent, watched, budget)
                 _check(cancel)

@@ -93,7 +93,7 @@ def solver_trace(
         opening = prompt.opening(task.steps[0].instruction)
         expert = SolverExpert(Draw("cold start", "solver", world_seed), noise, len(opening))
         agent = TerminalAgent(expert, sampling=SAMPLING, prompt=prompt)
-        trial = run_trial(task, agent, backend, budget=BUDGET, admitted=True, id=id)
+        trial = run_trial(task, agent, backend, budget=BUDGET, admitted=True, id=id, progress=False)
     messages = messages_of(trial.episodes[0], opening) if trial.episodes else []
     kinds = sorted({defect.kind for defect in environment.defects})
     return {"role": "solver", "seed": world_seed, "kinds": kinds, "digest": trial.digest, "outcome": trial.outcome,
