@@ -68,3 +68,18 @@ def test_it_is_asked_like_any_mapping():
     assert "none" not in profile
     with pytest.raises(ProfileError, match="unpublished"):
         profile.get("b")
+
+
+def test_a_profile_like_another_has_its_values_and_its_sources(tmp_path):
+    (tmp_path / "mine.yaml").write_text("like: paper\nx: {rounds: 4}\n")
+    mine = load_profile("x", "mine", map={"k": 2})
+    assert (mine.rounds, mine.names, mine["map"], mine.sources["rounds"]) == (4, [], {"k": 2}, "")
+    assert mine.sources["names"] == "ours"
+    with pytest.raises(ProfileError, match="no section for the notebook 'y'"):
+        load_profile("y", "mine")
+
+
+def test_a_value_that_the_other_profile_does_not_have_is_refused(tmp_path):
+    (tmp_path / "mine.yaml").write_text("like: tiny\nx: {round: 4}\n")
+    with pytest.raises(ProfileError, match="mine.yaml: 'round' is no value of profile tiny; did you mean 'rounds'"):
+        load_profile("x", "mine")

@@ -1,6 +1,6 @@
 """A profile is a file of values, `profiles/<name>.yaml`; no code asks which one it is.
 
-A file has one section for each notebook. A value stands by itself (`rounds: 1`) or with where it is from:
+A file has one section for each notebook; one that says `like: micro` has micro's values where it states none of its own. A value stands by itself (`rounds: 1`) or with where it is from:
 `rounds: {value: 1, source: "AutoEnvScaling, Table 3"}`. A published setting that no paper states has the source
 `unpublished` and the value null: nothing is invented, and whoever runs that profile must give it as a parameter.
 """
@@ -79,17 +79,10 @@ def load_profile(notebook: str, profile: str, **overrides: Any) -> Profile:
     overrides: the notebook's own parameters; those that are None or "" leave the profile's value as it is. A name
     that the profile does not have raises ProfileError: it would have had no effect.
     """
-    import yaml
-
     name = profile_name(profile)
-    path = FOLDER / f"{name}.yaml"
-    if name not in profile_names():
-        raise ProfileError(f"no profile {name!r}: there are {', '.join(profile_names())}")
-    sections = yaml.safe_load(path.read_text()) or {}
-    if notebook not in sections:
-        raise ProfileError(f"{path.name} has no section for the notebook {notebook!r}: add `{notebook}: {{}}`")
+    section = _section(name, notebook)
     values, sources = {}, {}
-    for key, entry in (sections[notebook] or {}).items():
+    for key, entry in section.items():
         stated = isinstance(entry, dict) and entry.keys() == {"value", "source"}
         values[key] = entry["value"] if stated else entry
         sources[key] = str(entry["source"]) if stated else ""
@@ -99,6 +92,24 @@ def load_profile(notebook: str, profile: str, **overrides: Any) -> Profile:
         if value is not None and value != "":
             values[key], sources[key] = value, "parameter"
     return Profile(name, notebook, values, sources)
+
+
+def _section(name: str, notebook: str) -> dict[str, Any]:
+    """The file's section for the notebook, laid over that of the profile that it says it is `like`."""
+    import yaml
+
+    if name not in profile_names():
+        raise ProfileError(f"no profile {name!r}: there are {', '.join(profile_names())}")
+    sections = yaml.safe_load((FOLDER / f"{name}.yaml").read_text()) or {}
+    base = _section(sections["like"], notebook) if "like" in sections else {}
+    if notebook not in sections and "like" not in sections:
+        raise ProfileError(f"{name}.yaml has no section for the notebook {notebook!r}: add `{notebook}: {{}}`")
+    own = sections.get(notebook) or {}
+    if strange := sorted(own.keys() - base.keys()) if base else []:
+        raise ProfileError(
+            f"{name}.yaml: {strange[0]!r} is no value of profile {sections['like']}{_close(strange[0], base)}"
+        )
+    return {**base, **own}
 
 
 def _close(key: str, known: Mapping[str, Any]) -> str:
