@@ -81,5 +81,5 @@ def test_a_profile_like_another_has_its_values_and_its_sources(tmp_path):
 
 def test_a_value_that_the_other_profile_does_not_have_is_refused(tmp_path):
     (tmp_path / "mine.yaml").write_text("like: tiny\nx: {round: 4}\n")
-    with pytest.raises(ProfileError, match="mine.yaml: 'round' is no value of profile tiny; did you mean 'rounds'"):
+    with pytest.raises(ProfileError, match=r"mine\.yaml: 'round' is no value of profile tiny; did you mean 'rounds'"):
         load_profile("x", "mine")
