@@ -1,89 +1,185 @@
-"""Rollouts on a local Ray cluster of two node processes, one of which is killed in the middle: none counts twice, none is lost silently."""
+"""Rollouts on a local Ray cluster whose node and worker processes are killed in the middle: none counts twice, none is lost silently."""
 
 from __future__ import annotations
 
 import os
-import socket
+import signal
+import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from tests.training.learning_parts import VALUES, parents, tiny_policy
+from tests.training.ray_cluster import children, cluster, descendants, node
 from workbench.runs.folder import new_run
-from workbench.training.collect_ray import RayExecutor, wait_for_nodes
+from workbench.runs.temporary import sweep_temporary
+from workbench.sandboxes import leftovers, state_dir
+from workbench.sandboxes.layers import Host, start_time
+from workbench.training.collect_ray import RayExecutor, connect
+from workbench.training.groups import Plan
 from workbench.training.setup_learning import make_learning
 
-for name, value in {"RAY_raylet_start_wait_time_s": "300", "RAY_agent_register_timeout_ms": "300000"}.items():
-    os.environ.setdefault(name, value)  # its own limits are too short for a busy machine
-ray = pytest.importorskip("ray", reason="Ray is an optional dependency: pip install ray")
+ray = pytest.importorskip("ray", reason="Ray is optional: pip install 'terminal-env-workbench[cluster]'")
+pytestmark = pytest.mark.timeout(600)
 
 
-def ports() -> dict[str, int]:
-    """Free ports for a node's own agents: for ports that they choose themselves Ray waits only 15 seconds."""
-    names = ("metrics_agent_port", "runtime_env_agent_port", "dashboard_agent_listen_port", "metrics_export_port")
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in names]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return {name: one.getsockname()[1] for name, one in zip(names, sockets, strict=True)}
+class Held(RayExecutor):
+    """Lets a node's trials wait for an answer, so that what is killed is surely in the middle of one."""
+
+    held, asked, go = "", threading.Event(), threading.Event()
+
+    def hold(self, node_id: str) -> None:
+        self.held, self.asked, self.go = node_id, threading.Event(), threading.Event()
+
+    def _answer(self, number, key, node_id, messages, sampling):
+        if node_id == self.held:
+            self.asked.set()
+            self.go.wait(120)
+        super()._answer(number, key, node_id, messages, sampling)
 
 
-@pytest.fixture
-def cluster():
-    from ray.cluster_utils import Cluster
-
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False, **ports()})
-    try:
-        yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
+@pytest.fixture(scope="module")
+def made():
+    """Two nodes, the head and another."""
+    with cluster(1) as started:
+        started.other = started.add_node(**node(1))
+        yield started
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_node_that_dies_costs_nothing_but_time(tmp_path, cluster):
-    other = cluster.add_node(num_cpus=1, **ports())
-    run = new_run("40_flywheel", {}, results=tmp_path).begin()
+def learning(folder: Path, address: str, **options):
+    run = new_run("40_flywheel", {}, results=folder).begin()
     values = {
-        **VALUES,
-        "parents": str(parents(tmp_path / "p")),
-        "groups": 4,
-        "group": 4,
-        "cap": 16,
-        "steps": 2,
-        "proposer_every": 9,
-        "retries": 3,
-    }
+        **VALUES, "parents": str(parents(folder / "p")), "groups": 2, "group": 4, "cap": 12, "steps": 2, "proposer_every": 9, "retries": 3,
+        "review_every": 0,
+    }  # fmt: skip
     made = make_learning(
-        run,
-        values,
-        policy=tiny_policy(workers=8),
-        executor=lambda roles: RayExecutor(roles, cluster.address, cpus=0.5, workers=8),
-    )
+        run, values, policy=tiny_policy(workers=8), executor=lambda roles: Held(roles, address, cpus=0.5, workers=8, **options)
+    )  # fmt: skip
     made.say = lambda text: None
-    wait_for_nodes(ray, 2)
-    made.open()
-    made.step()
-    executor = made.executor
-    assert len(executor.nodes) == 2, "both nodes play"
-    killer = threading.Thread(target=lambda: (time.sleep(1.0), cluster.remove_node(other, allow_graceful=False)))
-    killer.start()
-    made.step()
-    killer.join()
-    rows = run.rows("rollout")
-    updates = run.rows("update")
-    assert len(updates) == 2
+    return made
+
+
+def raylet(of) -> int:
+    return of.all_processes["raylet"][0].process.pid
+
+
+def end(killed: set[tuple[int, str]], seconds: float = 60.0) -> None:
+    """Nothing of what was killed lives on, and `workbench clean` finds its folders (without it, the next trial's worker does some)."""
+    deadline = time.monotonic() + seconds
+    while left := {process for process in killed if start_time(process[0]) == process[1]}:
+        assert time.monotonic() < deadline, f"these outlived their node: {left}"
+        time.sleep(0.2)
+    temporary = Path(tempfile.gettempdir())
+    folders = [f for pid, start in killed for f in temporary.glob(f"workbench-*-{pid}.{start}.*")]
+    assert folders, "a trial that is killed leaves the folder of its task"
+    host = Host.open(state_dir())
+    leftovers.clean(host)
+    host.close()
+    sweep_temporary()
+    folders += [state_dir() / "hosts" / f"{pid}-{start}" for pid, start in killed]
+    assert not [f for f in folders if f.exists()]
+
+
+def check(run, steps: int) -> list[dict]:
+    """Every group once, every attempt with one end; the rows of what was lost."""
+    rows, updates = run.rows("rollout"), run.rows("update")
+    assert len(updates) == steps
     groups = [name for row in updates for name in row["collect"]["seen"]]
+    assert groups
     assert len(groups) == len(set(groups)), "no group counts twice"
     for name in groups:
         ended = [r["id"] for r in rows if r["group"] == name and r["outcome"] != "infra"]
         assert sorted(ended) == [f"{name}-{i}" for i in range(4)], "each attempt came to one end, whatever died"
+    assert all(0.0 <= r["reward"] <= 1.0 for r in rows if r["outcome"] == "graded")
     lost = [r for r in rows if r["outcome"] == "infra"]
     assert all(r["why"] for r in lost), "what was lost is written down with its reason"
-    assert all(0.0 <= r["reward"] <= 1.0 for r in rows if r["outcome"] == "graded")
-    made.close()
-    made.policy.close()
+    return lost
+
+
+def test_what_dies_in_the_middle_is_played_again(tmp_path, made):
+    flywheel = learning(tmp_path, made.address)
+    executor, run, head, other = flywheel.executor, flywheel.run, made.head_node, made.other
+    flywheel.open()
+    flywheel.step()
+    assert set(executor.nodes) == {head.node_id, other.node_id}, "both nodes play"
+    assert not check(run, 1)
+
+    executor.hold(other.node_id)
+    stepping = Stepping(flywheel)
+    assert executor.asked.wait(120)
+    killed = descendants(raylet(other))
+    made.remove_node(other, allow_graceful=False)
+    executor.go.set()
+    stepping.end()  # on the head, the only node that is left
+    lost = check(run, 2)
+    assert lost
+    assert all(f"node {other.node_id} of the cluster died" in r["why"] for r in lost)
+    end(killed)
+
+    executor.hold(head.node_id)
+    stepping = Stepping(flywheel)
+    assert executor.asked.wait(120)
+    playing = [pid for pid in children(raylet(head)) if title(pid).startswith(b"ray::play_there")]
+    killed = descendants(playing[0])
+    os.kill(playing[0], signal.SIGKILL)
+    executor.go.set()
+    stepping.end()
+    fresh = check(run, 3)[len(lost) :]
+    assert [r["why"].split(":")[0] for r in fresh] == ["WorkerCrashedError"], "one trial was lost, once"
+    end(killed)
+
+    attempt = Plan("last", "solver", flywheel.state.active[0].id, 1).attempts(0)[0]
+    wide = RayExecutor(flywheel.roles, made.address, cpus=64, patience=1.0)
+    with pytest.raises(
+        RuntimeError, match="no node of the cluster could play a trial for 1 s: 1 live, none with 64 CPUs"
+    ):
+        wide.submit(attempt).result(60)
+    wide.close()
+
+    executor.hold(head.node_id)
+    future = executor.submit(attempt)
+    assert executor.asked.wait(120)
+    executor.go.set()
+    flywheel.close()
+    assert future.done(), "nobody waits for a trial of a closed run"
+    assert not ray.is_initialized()
+    flywheel.policy.close()
     run.close()
+
+
+def title(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+class Stepping(threading.Thread):
+    """A step of the flywheel on a thread of its own."""
+
+    def __init__(self, flywheel):
+        super().__init__()
+        self.flywheel, self.error = flywheel, None
+        self.start()
+
+    def run(self):
+        try:
+            self.flywheel.step()
+        except Exception as error:
+            self.error = error
+
+    def end(self):
+        self.join(300)
+        assert not self.is_alive(), "the step ended"
+        if self.error:
+            raise self.error
+
+
+@pytest.mark.parametrize("address", ["local", "ray://127.0.0.1:10001", "127.0.0.1", ":6379", "somewhere:port"])
+def test_an_address_that_is_none_is_refused(address):
+    with pytest.raises(ValueError, match="give auto, or HOST:PORT"):
+        connect(address)
+
+
+def test_no_cluster_there_says_what_to_start():
+    with pytest.raises(ConnectionError, match=r"nothing answers at 127\.0\.0\.1:1 .*ray start --head --port 1"):
+        connect("127.0.0.1:1")

@@ -8,7 +8,8 @@ cap. Choices that the paper leaves open, stated here because they move the resul
   whose environment left the pool meanwhile is finished and trains like others: its rewards were honestly earned.
 - **Surplus complete groups wait** for the next step (in order), and are checked for staleness again when their turn comes.
 - **Infrastructure failures** are played again `retries` times, then leave the group; a group in which fewer than `minimum`
-  are left is dropped. More than `stop_after_infra` of the last 20 attempts: the step stops, with the last message.
+  are left is dropped. More than `stop_after_infra` of the last 20 attempts: the step stops, with the last message. All that
+  went down with one node (`Lost`) is one failure here, or a node of many trials would take the whole run along.
 - **The cap** counts the groups begun in one step. When it is reached, what varies trains if it is `least` groups or more;
   else `NothingToLearn` says what was dropped and why.
 - **Serial collection** (`workers=1`, `oversample=1`) leaves nothing in flight, so that a resumed run collects the same.
@@ -37,6 +38,14 @@ class NothingToLearn(RuntimeError):
 
 class InfraBroken(RuntimeError):
     """Too many attempts were ended by infrastructure. What was collected before is in the journal."""
+
+
+class Lost(RuntimeError):
+    """An attempt went down with the place where it was played: one failure, however many attempts it took along."""
+
+    def __init__(self, message: str, place: str):
+        super().__init__(message)
+        self.place = place
 
 
 class Executor(Protocol):
@@ -113,7 +122,9 @@ class Collector:
     queue: deque[Group] = field(default_factory=deque)
     _open: dict[str, Group] = field(default_factory=dict)
     _flying: dict[Future[Played], Attempt] = field(default_factory=dict)
-    _recent: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW))
+    _recent: deque[bool | str] = field(
+        default_factory=lambda: deque(maxlen=WINDOW)
+    )  # failed; of a lost place: its name
 
     def collect(self, version: int, want: int | None = None) -> Collected:
         """Groups that vary for one update of the policy `version`. Raises NothingToLearn or InfraBroken."""
@@ -151,7 +162,7 @@ class Collector:
         played = _outcome(attempt, future)
         self.on_played(attempt, played)
         failed = played.rollout.outcome == "infra"
-        self._recent.append(failed)
+        self._recent.append(played.extra.get("place", True) if failed else False)
         group = self._open[attempt.plan.name]
         group.infra += failed
         if failed:
@@ -163,11 +174,16 @@ class Collector:
         return self._open.pop(attempt.plan.name) if group.complete else None
 
     def _check_infra(self, played: Played) -> None:
-        share = sum(self._recent) / WINDOW  # of a full window, so that one early failure stops nothing
-        if share > self.settings.stop_after_infra:
+        places = {place for place in self._recent if isinstance(place, str)}
+        failures = sum(place is True for place in self._recent) + len(
+            places
+        )  # a node takes many along, and is one failure
+        if (
+            failures / WINDOW > self.settings.stop_after_infra
+        ):  # of a full window, so that one early failure stops nothing
             why = played.extra.get("why") or (played.trial and f"{played.trial.reason}: {played.trial.message[:500]}")
             raise InfraBroken(
-                f"{sum(self._recent)} of the last {len(self._recent)} rollouts were ended by infrastructure; the last: "
+                f"{sum(map(bool, self._recent))} of the last {len(self._recent)} rollouts were ended by infrastructure; the last: "
                 f"{why}. Repair that, then resume the run"
             )
 
@@ -249,7 +265,7 @@ def _outcome(attempt: Attempt, future: Future[Played]) -> Played:
         rollout = Rollout(
             attempt.id, attempt.plan.name, attempt.plan.role, (), math.nan, outcome="infra", time=time.time()
         )
-        return Played(rollout, extra={"why": why})
+        return Played(rollout, extra={"why": why} | ({"place": error.place} if isinstance(error, Lost) else {}))
 
 
 def trailing_mean(values: Sequence[float], window: int) -> list[float]:

@@ -1,0 +1,83 @@
+"""A Ray cluster of this machine: node processes that listen on loopback only, and report to nobody."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from workbench.sandboxes.layers import start_time
+
+SETTINGS = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # no cluster over machines: every address is 127.0.0.1
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_agent_register_timeout_ms": "300000",  # its own limits are too short for a busy machine
+}
+START_SECONDS = 240
+
+
+@contextmanager
+def cluster(cpus: float = 1) -> Iterator[Any]:
+    """The head; `add_node(cpus)` adds another."""
+    os.environ.update(SETTINGS)
+    import ray
+    from ray._private import ray_constants, services
+    from ray.cluster_utils import Cluster
+
+    with ExitStack() as stack:
+        stack.enter_context(
+            mock.patch.object(ray_constants, "ENABLE_RAY_CLUSTER", False)
+        )  # had Ray been imported before
+        stack.enter_context(mock.patch.object(services, "get_node", patient(services.get_node)))
+        made = Cluster(initialize_head=True, head_node_args=node(cpus))
+        stack.callback(made.shutdown)
+        stack.callback(ray.shutdown)
+        yield made
+
+
+def patient(get_node: Callable[..., Any]) -> Callable[..., Any]:
+    """A node that starts has 30 seconds, which no setting changes: too few on a busy machine."""
+
+    def wait(*args: Any) -> Any:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                return get_node(*args)
+            except RuntimeError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+
+    return wait
+
+
+def node(cpus: float) -> dict[str, Any]:
+    return {"num_cpus": cpus, "include_dashboard": False, "node_ip_address": "127.0.0.1", **ports()}
+
+
+def ports() -> dict[str, int]:
+    """Free ports for a node's own agents: for ports that they choose themselves Ray waits only 15 seconds."""
+    names = ("metrics_agent_port", "runtime_env_agent_port", "dashboard_agent_listen_port", "metrics_export_port")
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in names]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return {name: one.getsockname()[1] for name, one in zip(names, sockets, strict=True)}
+
+
+def descendants(pid: int) -> set[tuple[int, str]]:
+    """(pid, start time) of a process and of all that stem from it."""
+    return {(pid, start_time(pid) or "")}.union(*(descendants(child) for child in children(pid)))
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it ended meanwhile
+            found += [int(child) for child in thread.read_text().split()]
+    return found
