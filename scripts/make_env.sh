@@ -10,7 +10,7 @@ python=$(sh scripts/find_python.sh)
 echo "== environment: $python -> .venv (first time: a few minutes and about 6 GB of downloads)"
 [ -x .venv/bin/python ] && .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null || "$python" -m venv .venv
 .venv/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.6'
-install() { VIRTUAL_ENV="$PWD/.venv" .venv/bin/uv pip install --quiet "$@" -e '.[train,notebook,test]'; }
+install() { VIRTUAL_ENV="$PWD/.venv" .venv/bin/uv pip install --quiet "$@" -e '.[train,notebook,test,cluster]'; }
 # uv's cache first: where an index forbids caching, a second environment would download everything again.
 install --offline 2>/dev/null && found=cache || found=
 if [ -n "$found" ]; then

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = ("train", "notebook", "test")
+EXTRAS = ("train", "notebook", "test", "cluster")
 
 
 def environment_yml(pyproject: Path = ROOT / "pyproject.toml") -> str:

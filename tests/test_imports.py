@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "workbench"
-HEAVY = ("torch", "transformers", "harbor", "litellm", "docker", "trl", "vllm", "papermill")
+HEAVY = ("torch", "transformers", "harbor", "litellm", "docker", "trl", "vllm", "papermill", "ray")
 ANYONE = {"runs", "statistics", "paths", "__init__"}  # any room may import these
 
 # What each room may import, as in docs/architecture.md; a room may always import itself.
