@@ -14,6 +14,7 @@ from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.building_control import answers, harm, words
 
 SPEC = Spec(
@@ -193,10 +194,12 @@ def render(world: World) -> dict[str, bytes]:
         "input/tools/simulator.py": Path(__file__).with_name("plant_tool.py").read_bytes(),
         "input/building.json": _json({"site": world.site, **world.building}),
         "input/experiment.json": _json(world.experiment),
-        "input/schedule.csv": _table(SCHEDULE, world.schedule),
+        "input/schedule.csv": csv_table.table(SCHEDULE, world.schedule),
     }
     for date, samples in world.days:
-        data = _table(("time", "outdoor_mc", "solar_w"), [(f"{m // 60:02d}:{m % 60:02d}", x, s) for m, x, s in samples])
+        data = csv_table.table(
+            ("time", "outdoor_mc", "solar_w"), [(f"{m // 60:02d}:{m % 60:02d}", x, s) for m, x, s in samples]
+        )
         tree[f"input/weather/{date}.csv"] = data
         if date in world.backups:
             tree[f"input/weather_backup/{date}.csv"] = data
@@ -207,10 +210,10 @@ def recover(tree: dict[str, bytes]) -> World:
     building = json.loads(tree["input/building.json"])
     days = []
     for path in sorted(path for path in tree if path.startswith("input/weather/")):
-        rows = _rows(tree[path])
+        rows = csv_table.rows(tree[path])
         days.append((path[-14:-4], tuple((60 * int(r[0][:2]) + int(r[0][3:]), int(r[1]), int(r[2])) for r in rows)))
     backups = tuple(sorted(path[-14:-4] for path in tree if path.startswith("input/weather_backup/")))
-    schedule = tuple(tuple(map(int, row)) for row in _rows(tree["input/schedule.csv"]))
+    schedule = tuple(tuple(map(int, row)) for row in csv_table.rows(tree["input/schedule.csv"]))
     return World(
         building.pop("site"), building, json.loads(tree["input/experiment.json"]), tuple(days), backups, schedule
     )
@@ -218,14 +221,6 @@ def recover(tree: dict[str, bytes]) -> World:
 
 def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=1) + "\n").encode()
-
-
-def _table(header: Any, rows: Any) -> bytes:
-    return ("\n".join(",".join(map(str, row)) for row in [header, *rows]) + "\n").encode()
-
-
-def _rows(data: bytes) -> list[list[str]]:
-    return [line.split(",") for line in data.decode().splitlines()[1:]]
 
 
 def plan(world: World, draw: Draw) -> tuple[Defect, ...]:

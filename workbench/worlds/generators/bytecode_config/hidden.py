@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.worlds import Defect
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.bytecode_config.scene import World
-from workbench.worlds.generators.bytecode_config.world import CHECKS, LISTING, SOURCES, table, truth
+from workbench.worlds.generators.bytecode_config.world import CHECKS, LISTING, SOURCES, truth
 
 SOURCE, LIST, CHECK, CONFIG, REPORT = (
     f"output/{name}"
@@ -44,7 +45,7 @@ def rewrites(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
 
 def _written(answer: Mapping[str, Any]) -> dict[str, bytes]:
     tables = {SOURCE: (SOURCES, "sources"), LIST: (LISTING, "disassembly"), CHECK: (CHECKS, "keychecks")}
-    out = {path: table(header, [r.values() for r in answer[name]]) for path, (header, name) in tables.items()}
+    out = {path: csv_table.table(header, [r.values() for r in answer[name]]) for path, (header, name) in tables.items()}
     out[CONFIG] = json.dumps({"samples": answer["configs"]}).encode()
     return out | {REPORT: json.dumps(answer["report"]).encode()}
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import struct
 from collections import Counter
@@ -13,6 +11,7 @@ from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Tree, Workflow
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.bytecode_config.scene import (
     Instruction,
     Sample,
@@ -82,13 +81,6 @@ def workflow(world: World) -> Workflow:
     ))  # fmt: skip
 
 
-def table(header: tuple[str, ...], rows: Any) -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([header, *rows])
-    return out.getvalue().encode()
-
-
 def render(world: World) -> dict[str, bytes]:
     tree, digests = {}, []
     for sample in world.samples:
@@ -99,12 +91,12 @@ def render(world: World) -> dict[str, bytes]:
             tree[f"input/mirror/{sample.name}.kvm"] = data
     journal = [{"event": "collected", "sample": n, "sha256": d, "size": s} for n, d, s in digests]
     tree["input/journal.jsonl"] = ("\n".join(map(json.dumps, journal)) + "\n").encode()
-    tree["input/manifest.csv"] = table(("sample", "sha256", "size"), digests)
+    tree["input/manifest.csv"] = csv_table.table(("sample", "sha256", "size"), digests)
     tree["input/case.json"] = json.dumps({"case": world.case}).encode() + b"\n"
     tree["input/spec/machine.txt"] = DOC.encode()
-    tree["input/spec/opcodes.csv"] = table(("mnemonic", "isa_1", "isa_2"), world.opcodes)
-    tree["input/spec/fields.csv"] = table(("tag", "name", "type", "repeatable"), world.fields)
-    tree["input/serials.csv"] = table(("id", "sample", "serial"), world.serials)
+    tree["input/spec/opcodes.csv"] = csv_table.table(("mnemonic", "isa_1", "isa_2"), world.opcodes)
+    tree["input/spec/fields.csv"] = csv_table.table(("tag", "name", "type", "repeatable"), world.fields)
+    tree["input/serials.csv"] = csv_table.table(("id", "sample", "serial"), world.serials)
     return tree
 
 
@@ -124,7 +116,7 @@ def _sample(name: str, data: bytes, opcodes: list[list[str]]) -> Sample:
 
 def recover(tree: Tree) -> World:
     def rows(path: str) -> list[list[str]]:
-        return list(csv.reader(io.StringIO(tree[path].decode())))[1:]
+        return csv_table.rows(tree[path])
 
     opcodes = rows("input/spec/opcodes.csv")
     return World(

@@ -10,14 +10,9 @@ from typing import Any
 from workbench.worlds import Defect
 from workbench.worlds.generators.capture_triage.answers import artifact_of, truth
 from workbench.worlds.generators.capture_triage.scene import World, cipher
+from workbench.worlds.trees import edit_json
 
 SESSIONS = "output/staging/sessions.csv"
-
-
-def _edited(tree: Mapping[str, bytes], path: str, change: Any) -> dict[str, bytes]:
-    value = json.loads(tree[path])
-    change(value)
-    return {**tree, path: json.dumps(value).encode()}
 
 
 def causes(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
@@ -25,10 +20,12 @@ def causes(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
     data = tree["output/artifact.bin"]
     return {
         "sessions": {**tree, SESSIONS: tree[SESSIONS].replace(b",201\n", b",200\n")},
-        "findings": _edited(tree, "output/findings.json", lambda v: v["findings"].pop()),
-        "timeline": _edited(tree, "output/timeline.json", lambda v: v["events"].reverse()),
+        "findings": edit_json(tree, "output/findings.json", lambda v: v["findings"].pop()),
+        "timeline": edit_json(tree, "output/timeline.json", lambda v: v["events"].reverse()),
         "artifact": {**tree, "output/artifact.bin": data[:-5] + b"0" + data[-4:-1] + b"x"},
-        "report": _edited(tree, "output/report.json", lambda v: v.update(duplicate_packets=v["duplicate_packets"] + 1)),
+        "report": edit_json(
+            tree, "output/report.json", lambda v: v.update(duplicate_packets=v["duplicate_packets"] + 1)
+        ),
     }
 
 

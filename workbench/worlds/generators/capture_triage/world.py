@@ -7,11 +7,10 @@ import io
 import json
 import struct
 from datetime import UTC, datetime
-from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Tree, Workflow
 from workbench.worlds.draw import Draw
-from workbench.worlds.formats import pcap
+from workbench.worlds.formats import csv_table, pcap
 from workbench.worlds.generators.capture_triage.answers import SESSION_COLUMNS, truth
 from workbench.worlds.generators.capture_triage.scene import (
     RESOLVER,
@@ -57,14 +56,6 @@ SPEC = Spec(
 )  # fmt: skip
 
 
-def rows_text(header: tuple[str, ...], rows: Any) -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return out.getvalue().encode()
-
-
 def seconds(text: str) -> int:
     return int(datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp())
 
@@ -101,9 +92,9 @@ def render(world: World) -> dict[str, bytes]:
         for i in range(world.files)
     }
     tree["input/case.json"] = json.dumps({"case": world.case, "capture_files": world.files}, indent=2).encode() + b"\n"
-    tree["input/reference/sites.csv"] = rows_text(("domain", "address", "upload_allowed"), world.sites)
-    tree["input/reference/hosts.csv"] = rows_text(("address", "mac", "owner"), world.hosts)
-    tree["input/reference/indicators.csv"] = rows_text(("domain", "added_on", "retired_on"), world.indicators)
+    tree["input/reference/sites.csv"] = csv_table.table(("domain", "address", "upload_allowed"), world.sites)
+    tree["input/reference/hosts.csv"] = csv_table.table(("address", "mac", "owner"), world.hosts)
+    tree["input/reference/indicators.csv"] = csv_table.table(("domain", "added_on", "retired_on"), world.indicators)
     sync = world.dns[0][0] - 60
     beats = [sync + i * 3600 for i in range(6)]
     dns = sorted(
@@ -112,8 +103,8 @@ def render(world: World) -> dict[str, bytes]:
     auth = sorted(
         [(utc(t), a, u, r, "") for t, a, u, r in world.auth] + [(utc(t), "-", "ntp-sync", "-", utc(t)) for t in beats]
     )
-    tree["input/logs/dns.csv"] = rows_text(("time", "client", "query", "answer", "reference_time"), dns)
-    tree["input/logs/auth.csv"] = rows_text(("time", "source", "user", "result", "reference_time"), auth)
+    tree["input/logs/dns.csv"] = csv_table.table(("time", "client", "query", "answer", "reference_time"), dns)
+    tree["input/logs/auth.csv"] = csv_table.table(("time", "source", "user", "result", "reference_time"), auth)
     lines = []
     for s in world.sessions:
         if s.request.startswith("POST"):

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Callable
 from typing import Any
 
 from workbench.worlds import Defect
@@ -14,6 +13,7 @@ from workbench.worlds.corruption import apply
 from workbench.worlds.formats import safetensors
 from workbench.worlds.generators.checkpoint_consolidation import harm, reference
 from workbench.worlds.generators.checkpoint_consolidation import world as model
+from workbench.worlds.trees import edit_json
 
 AUDIT, PLACED = "output/staging/shard_audit.json", "output/staging/placement.csv"
 MODEL, INDEX, REPORT = "output/model.safetensors", "output/tensor_index.json", "output/report.json"
@@ -25,11 +25,11 @@ def causes(tree: dict[str, bytes]) -> dict[str, dict[str, bytes]]:
     data = bytearray(tree[MODEL])
     data[-3] ^= 64
     return {
-        "shard_audit": _edit(tree, AUDIT, lambda v: v["files"][0].update(verdict="unknown")),
+        "shard_audit": edit_json(tree, AUDIT, lambda v: v["files"][0].update(verdict="unknown")),
         "placement": tree | {PLACED: ("\n".join(lines[:-1]) + "\n").encode()},
         "model": tree | {MODEL: bytes(data)},
-        "tensor_index": _edit(tree, INDEX, lambda v: v["tensors"].pop(min(v["tensors"]))),
-        "report": _edit(tree, REPORT, lambda v: v.update(parameters=v["parameters"] + 1)),
+        "tensor_index": edit_json(tree, INDEX, lambda v: v["tensors"].pop(min(v["tensors"]))),
+        "report": edit_json(tree, REPORT, lambda v: v.update(parameters=v["parameters"] + 1)),
     }
 
 
@@ -66,9 +66,3 @@ def stale(world: Any, defects: tuple) -> dict[str, dict[str, bytes]]:
 
 def _last(tree: dict[str, bytes]) -> dict[str, bytes]:
     return list(reference.solve(tree))[-1][1]
-
-
-def _edit(tree: dict[str, bytes], path: str, change: Callable[[Any], object]) -> dict[str, bytes]:
-    value = json.loads(tree[path])
-    change(value)
-    return tree | {path: json.dumps(value).encode()}

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.worlds import Defect
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.circuit_audit.scene import World
-from workbench.worlds.generators.circuit_audit.world import EQUIVALENCE, METRICS, table, truth
+from workbench.worlds.generators.circuit_audit.world import EQUIVALENCE, METRICS, truth
 
 PATHS = {
     "metrics": "output/staging/metrics.csv",
@@ -55,7 +56,7 @@ def rewrites(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
 
 def _written(answer: Mapping[str, Any]) -> dict[str, bytes]:
     out = {
-        PATHS[n]: table(header, [r.values() for r in answer[n]])
+        PATHS[n]: csv_table.table(header, [r.values() for r in answer[n]])
         for n, header in (("metrics", METRICS), ("equivalence", EQUIVALENCE))
     }
     for name, key in (("distributions", "circuits"), ("verdicts", "verdicts")):

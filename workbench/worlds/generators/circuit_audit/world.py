@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections import Counter
@@ -12,6 +10,7 @@ from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Tree, Workflow
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.circuit_audit.scene import Circuit, Gate, World, check, equivalent, make, support
 
 __all__ = ["SPEC", "World", "check", "make", "plan", "prompt", "recover", "render", "truth", "workflow"]
@@ -52,12 +51,6 @@ def workflow(world: World) -> Workflow:
     ))  # fmt: skip
 
 
-def table(header: tuple[str, ...], rows: Any) -> bytes:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *rows])
-    return out.getvalue().encode()
-
-
 def day(number: int) -> str:
     return datetime.fromtimestamp(86_400 * number, UTC).strftime("%Y-%m-%d")
 
@@ -85,11 +78,11 @@ def render(world: World) -> dict[str, bytes]:
         places = " ".join(f"{a}->{b}" for a, b in enumerate(c.initial))
         tree[f"input/source/{c.name}.qasm"] = qasm(c.source, c.width, tuple(range(c.width)), c.name)
         tree[f"input/routed/{c.name}.qasm"] = qasm(c.routed, world.qubits, c.measured, f"initial layout {places}")
-        tree[f"input/counts/{c.name}.csv"] = table(("bits", "count"), c.counts)
+        tree[f"input/counts/{c.name}.csv"] = csv_table.table(("bits", "count"), c.counts)
         layouts += [(c.name, a, b) for a, b in enumerate(c.initial)]
-    tree["input/layouts.csv"] = table(("circuit", "logical", "physical"), layouts)
+    tree["input/layouts.csv"] = csv_table.table(("circuit", "logical", "physical"), layouts)
     tree["input/device/coupling.json"] = json.dumps({"qubits": world.qubits, "edges": world.edges}).encode() + b"\n"
-    tree["input/device/calibration.csv"] = table(
+    tree["input/device/calibration.csv"] = csv_table.table(
         ("item", "qubits", "error_ppm", "measured_on"), [(*r[:3], day(r[3])) for r in world.calibrations]
     )
     case = {
@@ -109,7 +102,7 @@ def _gates(text: str) -> tuple[Gate, ...]:
 
 def recover(tree: Tree) -> World:
     def rows(path: str) -> list[list[str]]:
-        return list(csv.reader(io.StringIO(tree[path].decode())))[1:]
+        return csv_table.rows(tree[path])
 
     circuits = []
     for path in sorted(p for p in tree if p.startswith("input/source/")):

@@ -10,17 +10,15 @@ wants another reader may use it, for the files are ordinary Parquet.
 
 from __future__ import annotations
 
-import csv
 import datetime
 import hashlib
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.worlds import Defect, Prompt, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
-from workbench.worlds.formats import parquet
+from workbench.worlds.formats import csv_table, parquet
 from workbench.worlds.generators.clickstream_features import contract, model
 from workbench.worlds.generators.clickstream_features.contract import FEATURES, HEADINGS, SPEC, TYPES
 
@@ -127,14 +125,6 @@ def workflow(world: World) -> Workflow:
     ))  # fmt: skip
 
 
-def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return out.getvalue().encode()
-
-
 def _jsonl(header: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
     return "".join(json.dumps(dict(zip(header, row, strict=True))) + "\n" for row in rows).encode()
 
@@ -150,41 +140,37 @@ def render(world: World) -> dict[str, bytes]:
             tree[f"input/spool/{day}.jsonl"] = _jsonl(list(COLUMNS), rows)
     for batch, _, ahead in world.offsets:
         rows = [(e[0], e[1], e[2] + ahead * 1000, e[3], e[4]) for e in world.offline if e[5] == batch]
-        tree[f"input/uploads/{batch}.csv"] = _csv(UPLOAD, rows)
+        tree[f"input/uploads/{batch}.csv"] = csv_table.table(UPLOAD, rows)
     checks = [(batch, device, ahead) for batch, device, ahead in world.offsets]
     tree |= {
-        "input/uploads/clock_checks.csv": _csv(("batch", "device", "device_minus_server_seconds"), checks),
+        "input/uploads/clock_checks.csv": csv_table.table(("batch", "device", "device_minus_server_seconds"), checks),
         "input/manifest.json": (
             json.dumps({"gap_minutes": world.gap_minutes, "partitions": listed}, indent=1) + "\n"
         ).encode(),
-        "input/users/users.csv": _csv(("user_id", "country", "created_on"), world.users),
-        "input/users/plan_changes.csv": _csv(("user_id", "changed_at", "plan"), world.changes),
+        "input/users/users.csv": csv_table.table(("user_id", "country", "created_on"), world.users),
+        "input/users/plan_changes.csv": csv_table.table(("user_id", "changed_at", "plan"), world.changes),
         "input/reference/dictionary.json": (
             json.dumps({"event_types": TYPES, "upload_headings": HEADINGS}, indent=1) + "\n"
         ).encode(),
-        "input/legacy/features.csv": _csv(list(FEATURES), model.features(world)),
+        "input/legacy/features.csv": csv_table.table(list(FEATURES), model.features(world)),
         "input/tools/parquet_reader.py": parquet.reader_source(),
         "input/tools/README.md": contract.LAYOUT.encode(),
     }
     return tree
 
 
-def _rows(data: bytes) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(data.decode(), newline="")))[1:]
-
-
 def recover(tree: Mapping[str, bytes]) -> World:
     """The world back from its clean files; the legacy features follow from it."""
     manifest = json.loads(tree["input/manifest.json"])
     paths = [entry["path"] for entry in manifest["partitions"]]
-    offsets = tuple((b, d, int(s)) for b, d, s in _rows(tree["input/uploads/clock_checks.csv"]))
+    offsets = tuple((b, d, int(s)) for b, d, s in csv_table.rows(tree["input/uploads/clock_checks.csv"]))
     offline = []
     for batch, _, ahead in offsets:
-        for event, user, at, kind, value in _rows(tree[f"input/uploads/{batch}.csv"]):
+        for event, user, at, kind, value in csv_table.rows(tree[f"input/uploads/{batch}.csv"]):
             offline.append((event, user, int(at) - ahead * 1000, kind, int(value), batch))
     return World(
-        tuple(path[7:17] for path in paths), manifest["gap_minutes"], tuple(map(tuple, _rows(tree["input/users/users.csv"]))),
-        tuple(map(tuple, _rows(tree["input/users/plan_changes.csv"]))), offsets,
+        tuple(path[7:17] for path in paths), manifest["gap_minutes"], tuple(map(tuple, csv_table.rows(tree["input/users/users.csv"]))),
+        tuple(map(tuple, csv_table.rows(tree["input/users/plan_changes.csv"]))), offsets,
         tuple(row for path in paths for row in parquet.read(tree["input/" + path])[1]), tuple(offline),
     )  # fmt: skip
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from workbench.worlds.generators.cloud_cost import reference
 from workbench.worlds.generators.cloud_cost import world as model
+from workbench.worlds.trees import edit_json
 
 FINDINGS, DECISIONS = "output/staging/dashboard_findings.json", "output/staging/decisions.csv"
 SAVINGS, REPORT = "output/savings_summary.csv", "output/optimization_report.json"
@@ -16,11 +16,11 @@ SAVINGS, REPORT = "output/savings_summary.csv", "output/optimization_report.json
 
 def causes(tree: dict[str, bytes]) -> dict[str, dict[str, bytes]]:
     return {
-        "findings": _edit(tree, FINDINGS, lambda v: v["findings"].pop()),
+        "findings": edit_json(tree, FINDINGS, lambda v: v["findings"].pop()),
         "decisions": tree | {DECISIONS: tree[DECISIONS].replace(b",keep\n", b",recommend\n", 1)},
         "savings": tree | {SAVINGS: tree[SAVINGS].rsplit(b"\n", 2)[0] + b"\n"},
-        "recommendations": _edit(tree, REPORT, lambda v: v["recommendations"].reverse()),
-        "executive_summary": _edit(tree, REPORT, lambda v: v["executive_summary"].update(resource_count=0)),
+        "recommendations": edit_json(tree, REPORT, lambda v: v["recommendations"].reverse()),
+        "executive_summary": edit_json(tree, REPORT, lambda v: v["executive_summary"].update(resource_count=0)),
     }
 
 
@@ -46,9 +46,3 @@ def stale(world: Any, defects: tuple) -> dict[str, dict[str, bytes]]:
 
 def _last(world: Any) -> dict[str, bytes]:
     return list(reference.solve(model.render(world)))[-1][1]
-
-
-def _edit(tree: dict[str, bytes], path: str, change: Callable[[Any], object]) -> dict[str, bytes]:
-    value = json.loads(tree[path])
-    change(value)
-    return tree | {path: json.dumps(value).encode()}

@@ -12,6 +12,7 @@ from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.cloud_cost import answers, dashboard, harm, words
 
 SPEC = Spec(
@@ -218,15 +219,16 @@ def render(world: World) -> dict[str, bytes]:
     for region in sorted({resource.region for resource in world.resources}):
         own = [resource for resource in world.resources if resource.region == region]
         rows = [[r.resource_id, r.kind, r.name, r.state, r.instance, r.size_gb or ""] for r in own]
-        tree[f"input/inventory/{region}.csv"] = _table(
-            "resource_id,resource_type,name,state,instance_type,size_gb", rows
+        tree[f"input/inventory/{region}.csv"] = csv_table.table(
+            ("resource_id", "resource_type", "name", "state", "instance_type", "size_gb"), rows
         )
         rows = [[r.resource_id, name, answers.metric(name, value)] for r in own for name, value in r.metrics]
-        tree[f"input/utilization/{region}.csv"] = _table("resource_id,metric,value", rows)
-    tree["input/pricing.csv"] = _table(
-        "sku,dimension,unit,price_usd", [[*p[:3], f"{p[3] // 10**6}.{p[3] % 10**6:06d}"] for p in world.prices]
+        tree[f"input/utilization/{region}.csv"] = csv_table.table(("resource_id", "metric", "value"), rows)
+    tree["input/pricing.csv"] = csv_table.table(
+        ("sku", "dimension", "unit", "price_usd"),
+        [[*p[:3], f"{p[3] // 10**6}.{p[3] % 10**6:06d}"] for p in world.prices],
     )
-    tree["input/waivers.csv"] = _table("resource_id,until,reason", world.waivers)
+    tree["input/waivers.csv"] = csv_table.table(("resource_id", "until", "reason"), world.waivers)
     policy = {
         "account": world.account,
         "report_date": world.date,
@@ -242,14 +244,14 @@ def recover(tree: dict[str, bytes]) -> World:
     resources = []
     for path in sorted(path for path in tree if path.startswith("input/inventory/")):
         region, metrics = path[16:-4], {}
-        for resource_id, name, value in _rows(tree[f"input/utilization/{region}.csv"]):
+        for resource_id, name, value in csv_table.rows(tree[f"input/utilization/{region}.csv"]):
             metrics.setdefault(resource_id, []).append((name, int(value.replace(".", ""))))
-        for r in _rows(tree[path]):
+        for r in csv_table.rows(tree[path]):
             resources.append(
                 Resource(r[0], r[1], r[2], region, r[3], r[4], int(r[5] or 0), tuple(metrics.get(r[0], ())))
             )
-    prices = tuple((r[0], r[1], r[2], int(r[3].replace(".", ""))) for r in _rows(tree["input/pricing.csv"]))
-    waivers = tuple((r[0], r[1], r[2]) for r in _rows(tree["input/waivers.csv"]))
+    prices = tuple((r[0], r[1], r[2], int(r[3].replace(".", ""))) for r in csv_table.rows(tree["input/pricing.csv"]))
+    waivers = tuple((r[0], r[1], r[2]) for r in csv_table.rows(tree["input/waivers.csv"]))
     services, findings, margin = dashboard.read(tree["input/billing_dashboard.png"])
     kinds = {shown: kind for kind, (_, shown, _) in answers.FINDING.items()}
     told = tuple(Finding(i, kinds[kind], name, status, cents) for i, kind, name, status, cents in findings)
@@ -264,14 +266,6 @@ def recover(tree: dict[str, bytes]) -> World:
         services,
         margin,
     )
-
-
-def _table(header: str, rows: Any) -> bytes:
-    return ("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n").encode()
-
-
-def _rows(data: bytes) -> list[list[str]]:
-    return [line.split(",") for line in data.decode().splitlines()[1:]]
 
 
 def plan(world: World, draw: Draw) -> tuple[Defect, ...]:

@@ -8,19 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.worlds import Defect
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.cluster_migration.answers import AUDIT, EFFECTIVE, Migration
 from workbench.worlds.generators.cluster_migration.scene import World
-from workbench.worlds.generators.cluster_migration.world import table
+from workbench.worlds.trees import edit_json
 
 EFFECT, AUDITED, MANIFESTS, QUOTAS, REPORT = (
     f"output/{n}" for n in ("staging/effective.csv", "audit.csv", "manifests.json", "quotas.json", "report.json")
 )
-
-
-def _changed(tree: Mapping[str, bytes], path: str, change: Any) -> dict[str, bytes]:
-    value = json.loads(tree[path])
-    change(value)
-    return {**tree, path: json.dumps(value).encode()}
 
 
 def causes(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
@@ -35,8 +30,8 @@ def causes(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
             MANIFESTS: tree[MANIFESTS].replace(image.encode(), image.split("@")[0].encode() + b":latest"),
         },
         "audit": {**tree, AUDITED: tree[AUDITED].rsplit(b"\n", 2)[0] + b"\n"},
-        "quotas": _changed(tree, QUOTAS, lambda v: v["namespaces"][0].update(fits=not v["namespaces"][0]["fits"])),
-        "report": _changed(tree, REPORT, lambda v: v.update(workloads=v["workloads"] + 1)),
+        "quotas": edit_json(tree, QUOTAS, lambda v: v["namespaces"][0].update(fits=not v["namespaces"][0]["fits"])),
+        "report": edit_json(tree, REPORT, lambda v: v.update(workloads=v["workloads"] + 1)),
     }
 
 
@@ -59,8 +54,8 @@ def rewrites(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
 
 def _written(answer: Mapping[str, Any]) -> dict[str, bytes]:
     return {
-        EFFECT: table(EFFECTIVE, [r.values() for r in answer["effective"]]),
-        AUDITED: table(AUDIT, [r.values() for r in answer["audit"]]),
+        EFFECT: csv_table.table(EFFECTIVE, [r.values() for r in answer["effective"]]),
+        AUDITED: csv_table.table(AUDIT, [r.values() for r in answer["audit"]]),
         MANIFESTS: json.dumps({"items": answer["manifests"]}).encode(),
         QUOTAS: json.dumps({"namespaces": answer["quotas"]}).encode(),
         REPORT: json.dumps(answer["report"]).encode(),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Tree, Workflow
 from workbench.worlds.draw import Draw
-from workbench.worlds.formats import yaml_subset
+from workbench.worlds.formats import csv_table, yaml_subset
 from workbench.worlds.generators.cluster_migration.answers import AUDIT, EFFECTIVE, Migration
 from workbench.worlds.generators.cluster_migration.scene import TABLES, World, check, make
 
@@ -54,12 +52,6 @@ def workflow(world: World) -> Workflow:
     ))  # fmt: skip
 
 
-def table(header: tuple[str, ...], rows: Any) -> bytes:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *rows])
-    return out.getvalue().encode()
-
-
 def render(world: World) -> dict[str, bytes]:
     tree = {"input/case.json": json.dumps({"case": world.case, "cutover": world.cutover}).encode() + b"\n"}
     sums = []
@@ -67,9 +59,9 @@ def render(world: World) -> dict[str, bytes]:
         data = yaml_subset.dump_all(json.loads(text)).encode()
         tree[f"input/manifests/{path}"] = tree[f"input/backup/{path}"] = data
         sums.append((path, hashlib.sha256(data).hexdigest()))
-    tree["input/checksums.csv"] = table(("path", "sha256"), sums)
+    tree["input/checksums.csv"] = csv_table.table(("path", "sha256"), sums)
     for path, rows in world.tables:
-        tree[f"input/{path}"] = table(TABLES[path], rows)
+        tree[f"input/{path}"] = csv_table.table(TABLES[path], rows)
     return tree
 
 
@@ -77,8 +69,8 @@ def recover(tree: Tree) -> World:
     case = json.loads(tree["input/case.json"])
     paths = sorted(p for p in tree if p.startswith("input/manifests/"))
     documents = tuple((p[16:], json.dumps(yaml_subset.load_all(tree[p].decode()))) for p in paths)
-    rows = {p: tuple(map(tuple, csv.reader(io.StringIO(tree[f"input/{p}"].decode())))) for p in TABLES}
-    return World(case["case"], case["cutover"], documents, tuple((p, r[1:]) for p, r in rows.items()))
+    rows = tuple((p, tuple(map(tuple, csv_table.rows(tree[f"input/{p}"])))) for p in TABLES)
+    return World(case["case"], case["cutover"], documents, rows)
 
 
 def plan(world: World, draw: Draw) -> tuple[Defect, ...]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.worlds import Defect
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.code_decoding.answers import SHOTS, TABLE, answer
 from workbench.worlds.generators.code_decoding.scene import World
-from workbench.worlds.generators.code_decoding.world import table
 
 DECODERS, SHOT, CODES, RATES, REPORT = (
     f"output/{n}" for n in ("staging/decoders.csv", "shots.csv", "codes.json", "rates.json", "report.json")
@@ -44,8 +44,8 @@ def rewrites(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
 
 def _output(found: Mapping[str, Any]) -> dict[str, bytes]:
     return {
-        DECODERS: table(TABLE, [r.values() for r in found["tables"]]),
-        SHOT: table(SHOTS, [r.values() for r in found["shots"]]),
+        DECODERS: csv_table.table(TABLE, [r.values() for r in found["tables"]]),
+        SHOT: csv_table.table(SHOTS, [r.values() for r in found["shots"]]),
         CODES: json.dumps({"codes": found["codes"]}).encode(),
         RATES: json.dumps({"experiments": found["rates"]}).encode(),
         REPORT: json.dumps(found["report"]).encode(),

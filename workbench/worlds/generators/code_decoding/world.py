@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Tree, Workflow
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.code_decoding.answers import SHOTS, TABLE, answer, bits
 from workbench.worlds.generators.code_decoding.scene import KEPT, Code, Run, World, check, make
 
@@ -49,12 +48,6 @@ def workflow(world: World) -> Workflow:
     ))  # fmt: skip
 
 
-def table(header: tuple[str, ...], rows: Any) -> bytes:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *rows])
-    return out.getvalue().encode()
-
-
 def _matrix(code: Code) -> bytes:
     lines = [f"n {code.n}"]
     for title, rows in (("HX", code.hx), ("HZ", code.hz), ("LX", (code.lx,)), ("LZ", (code.lz,))):
@@ -80,8 +73,8 @@ def render(world: World) -> dict[str, bytes]:
             "lz": _qubits(code.lz),
         }
         tree[f"input/archive/{code.name}.json"] = json.dumps(supports).encode() + b"\n"
-    tree["input/codes/sha256.csv"] = table(("file", "sha256"), sums)
-    tree["input/experiments.csv"] = table(
+    tree["input/codes/sha256.csv"] = csv_table.table(("file", "sha256"), sums)
+    tree["input/experiments.csv"] = csv_table.table(
         EXPERIMENTS, [(r.id, r.code, r.basis, r.permille, r.prepared) for r in world.runs]
     )
     for run in world.runs:
@@ -90,7 +83,7 @@ def render(world: World) -> dict[str, bytes]:
         lines = []
         for at, (rounds, data) in enumerate(run.shots):
             lines += [(at, nth, bits(s, width)) for nth, s in enumerate(rounds)] + [(at, "data", bits(data, code.n))]
-        tree[f"input/runs/{run.id}.csv"] = table(("shot", "round", "bits"), lines)
+        tree[f"input/runs/{run.id}.csv"] = csv_table.table(("shot", "round", "bits"), lines)
         tail = [{"shot": a, "round": str(r), "bits": b} for a, r, b in lines if a >= len(run.shots) - KEPT]
         tree[f"input/journal/{run.id}.jsonl"] = "".join(json.dumps(x) + "\n" for x in tail).encode()
     return tree
@@ -102,7 +95,7 @@ def _number(text: str) -> int:
 
 def recover(tree: Tree) -> World:
     def rows(path: str) -> list[list[str]]:
-        return list(csv.reader(io.StringIO(tree[path].decode())))[1:]
+        return csv_table.rows(tree[path])
 
     codes, runs = [], []
     for path in sorted(p for p in tree if p.startswith("input/codes/") and p.endswith(".txt")):

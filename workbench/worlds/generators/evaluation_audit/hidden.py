@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from workbench.worlds.generators.evaluation_audit import reference
 from workbench.worlds.generators.evaluation_audit import world as model
+from workbench.worlds.trees import edit_json
 
 RUNS, METRICS, PARITY = "output/staging/runs.csv", "output/staging/run_metrics.csv", "output/parity.csv"
 BOARD, REPORT = "output/leaderboard.json", "output/report.json"
@@ -20,9 +20,9 @@ def causes(tree: dict[str, bytes]) -> dict[str, dict[str, bytes]]:
     return {
         "runs": tree | {RUNS: tree[RUNS].replace(b"superseded", b"counted", 1)},
         "run_metrics": tree | {METRICS: tree[METRICS].rsplit(b"\n", 2)[0] + b"\n"},
-        "leaderboard": _edit(tree, BOARD, lambda v: v["models"].reverse()),
+        "leaderboard": edit_json(tree, BOARD, lambda v: v["models"].reverse()),
         "parity": tree | {PARITY: tree[PARITY].replace(b"mismatch", b"match", 1)},
-        "report": _edit(tree, REPORT, lambda v: v.update(errata_applied=v["errata_applied"] + 1)),
+        "report": edit_json(tree, REPORT, lambda v: v.update(errata_applied=v["errata_applied"] + 1)),
     }
 
 
@@ -61,9 +61,3 @@ def _believed(tree: dict[str, bytes]) -> dict[str, bytes]:
 
 def _last(tree: dict[str, bytes]) -> dict[str, bytes]:
     return list(reference.solve(tree))[-1][1]
-
-
-def _edit(tree: dict[str, bytes], path: str, change: Callable[[Any], object]) -> dict[str, bytes]:
-    value = json.loads(tree[path])
-    change(value)
-    return tree | {path: json.dumps(value).encode()}

@@ -12,8 +12,8 @@ from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.evaluation_audit import answers, harm, words
-from workbench.worlds.generators.evaluation_audit.tables import rows, table
 
 TASK = {"accuracy": "string", "macro_f1": "string", "ece": "string", "runs": "integer"}
 SPEC = Spec(
@@ -244,11 +244,11 @@ def render(world: World) -> dict[str, bytes]:
         "aliases": dict(world.aliases),
     }
     tree = {"input/protocol.json": (json.dumps(protocol, indent=1) + "\n").encode()}
-    tree["input/runs.csv"] = table([words.RUNS, *([getattr(run, c) for c in words.RUNS] for run in world.runs)])
-    tree["input/gold/errata.csv"] = table([["task", "item", "old_label", "new_label"], *world.errata])
-    tree["input/claims.csv"] = table([["model", "task", "accuracy_percent"], *world.claims])
+    tree["input/runs.csv"] = csv_table.table(words.RUNS, ([getattr(run, c) for c in words.RUNS] for run in world.runs))
+    tree["input/gold/errata.csv"] = csv_table.table(["task", "item", "old_label", "new_label"], world.errata)
+    tree["input/claims.csv"] = csv_table.table(["model", "task", "accuracy_percent"], world.claims)
     for task in world.tasks:
-        tree[f"input/gold/{task.name}.csv"] = table([["item", "label"], *task.items])
+        tree[f"input/gold/{task.name}.csv"] = csv_table.table(["item", "label"], task.items)
     for log in world.logs:
         told = [[line.run, line.item, line.attempt, line.output, line.confidence] for line in log.lines]
         keys = ["run", "item", "attempt", "output", "confidence"]
@@ -256,7 +256,7 @@ def render(world: World) -> dict[str, bytes]:
             json.dumps(dict(zip(keys, row, strict=True))) + "\n" for row in told
         ).encode()
         if log.archived:
-            tree[f"input/archive/{log.name}.csv"] = table([keys, *told])
+            tree[f"input/archive/{log.name}.csv"] = csv_table.table(keys, told)
     return tree
 
 
@@ -264,18 +264,20 @@ def recover(tree: dict[str, bytes]) -> World:
     protocol = json.loads(tree["input/protocol.json"])
     labels = {task: tuple(names) for task, names in protocol["labels"].items()}
     tasks = tuple(
-        Task(task, names, tuple((r[0], r[1]) for r in rows(tree[f"input/gold/{task}.csv"])))
+        Task(task, names, tuple((r[0], r[1]) for r in csv_table.rows(tree[f"input/gold/{task}.csv"])))
         for task, names in labels.items()
     )
-    runs = tuple(Run(r[0], r[1], r[2], int(r[3]), r[4], int(r[5]), r[6], r[7]) for r in rows(tree["input/runs.csv"]))
+    runs = tuple(
+        Run(r[0], r[1], r[2], int(r[3]), r[4], int(r[5]), r[6], r[7]) for r in csv_table.rows(tree["input/runs.csv"])
+    )
     logs = []
     for model in protocol["models"]:
         for task in labels:
             records = [json.loads(line) for line in tree[f"input/logs/{model}__{task}.jsonl"].splitlines()]
             lines = tuple(Line(**r, answer=harm.meant(r["output"], labels[task])) for r in records)
             logs.append(Log(model, task, f"input/archive/{model}__{task}.csv" in tree, lines))
-    errata = tuple((r[0], r[1], r[2], r[3]) for r in rows(tree["input/gold/errata.csv"]))
-    claims = tuple((r[0], r[1], r[2]) for r in rows(tree["input/claims.csv"]))
+    errata = tuple((r[0], r[1], r[2], r[3]) for r in csv_table.rows(tree["input/gold/errata.csv"]))
+    claims = tuple((r[0], r[1], r[2]) for r in csv_table.rows(tree["input/claims.csv"]))
     aliases, models = tuple(protocol["aliases"].items()), tuple(protocol["models"])
     named = protocol["benchmark"], tuple(protocol["settings"].values())
     return World(*named, aliases, models, tasks, errata, runs, tuple(logs), claims)

@@ -12,11 +12,12 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.worlds import Defect, Prompt, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.financial_statements import contract, model
 from workbench.worlds.generators.financial_statements.contract import SPEC
 from workbench.worlds.generators.financial_statements.model import ITEMS, MILLION
@@ -135,14 +136,6 @@ def workflow(world: World) -> Workflow:
     ))  # fmt: skip
 
 
-def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return out.getvalue().encode()
-
-
 def printed(number: int, scale: int) -> str:
     """The digits of a value in millions at a scale, without sign."""
     return f"{abs(number) * 10 ** (6 - scale):,}"
@@ -183,8 +176,8 @@ def render(world: World) -> dict[str, bytes]:
     entries = model.filings(world)
     tree = {
         "input/companyfacts.json": (json.dumps(feed, indent=1) + "\n").encode(),
-        "input/filing_index.csv": _csv(tuple(entries[0]), [tuple(e.values()) for e in entries]),
-        "input/account_mapping.csv": _csv(
+        "input/filing_index.csv": csv_table.table(tuple(entries[0]), [tuple(e.values()) for e in entries]),
+        "input/account_mapping.csv": csv_table.table(
             ("statement", "line_item", "filing_label", "canonical_concept", "accepted_concepts", "period_type"), mapping
         ),
         "input/reconstruction_policy.md": contract.POLICY.encode(),

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.worlds import Defect
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.incident_root_cause.answers import EPISODES, TIMELINE, truth
 from workbench.worlds.generators.incident_root_cause.scene import World
-from workbench.worlds.generators.incident_root_cause.world import table
 
 PATHS = {
     "episodes": "output/staging/episodes.csv",
@@ -52,8 +52,8 @@ def rewrites(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
 
 def _written(answer: Mapping[str, Any]) -> dict[str, bytes]:
     return {
-        PATHS["episodes"]: table(EPISODES, [r.values() for r in answer["episodes"]]),
-        PATHS["timeline"]: table(TIMELINE, [r.values() for r in answer["timeline"]]),
+        PATHS["episodes"]: csv_table.table(EPISODES, [r.values() for r in answer["episodes"]]),
+        PATHS["timeline"]: csv_table.table(TIMELINE, [r.values() for r in answer["timeline"]]),
         PATHS["incidents"]: json.dumps({"incidents": answer["incidents"]}).encode(),
         PATHS["report"]: json.dumps(answer["report"]).encode(),
     }

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Tree, Workflow
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.incident_root_cause.answers import EPISODES, TIMELINE, episodes_of, truth, utc
 from workbench.worlds.generators.incident_root_cause.scene import Change, World, check, make
 
@@ -54,12 +52,6 @@ def workflow(world: World) -> Workflow:
     ))  # fmt: skip
 
 
-def table(header: tuple[str, ...], rows: Any) -> bytes:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *rows])
-    return out.getvalue().encode()
-
-
 def second(text: str) -> int:
     return int(datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp())
 
@@ -67,10 +59,10 @@ def second(text: str) -> int:
 def render(world: World) -> dict[str, bytes]:
     tree = {
         "input/case.json": json.dumps({"case": world.case, "first_minute": utc(world.start)}).encode() + b"\n",
-        "input/services.csv": table(("service", "error_limit_ppm", "latency_limit_ms"), world.services),
-        "input/topology.csv": table(("service", "depends_on", "kind"), world.edges),
-        "input/registry.csv": table(("service", "version"), world.kept),
-        "input/requirements.csv": table(("consumer", "provider", "lowest_version"), world.needs),
+        "input/services.csv": csv_table.table(("service", "error_limit_ppm", "latency_limit_ms"), world.services),
+        "input/topology.csv": csv_table.table(("service", "depends_on", "kind"), world.edges),
+        "input/registry.csv": csv_table.table(("service", "version"), world.kept),
+        "input/requirements.csv": csv_table.table(("consumer", "provider", "lowest_version"), world.needs),
     }
     lines = [
         {
@@ -89,17 +81,17 @@ def render(world: World) -> dict[str, bytes]:
     for (name, _, _), series, log in zip(world.services, world.metrics, world.logs, strict=True):
         rows = [(utc(world.start + 60 * i), *values) for i, values in enumerate(series)]
         both += [(name, *row) for row in rows]
-        tree[f"input/metrics/{name}.csv"] = table(SERIES, rows)
+        tree[f"input/metrics/{name}.csv"] = csv_table.table(SERIES, rows)
         beats = [(world.start + 1800 * i, "SYNC", f"reference={utc(world.start + 1800 * i)}") for i in range(3)]
         entries = [{"time": utc(t), "level": level, "message": text} for t, level, text in sorted([*log, *beats])]
         tree[f"input/logs/{name}.jsonl"] = "".join(json.dumps(x) + "\n" for x in entries).encode()
-    tree["input/metrics-standby.csv"] = table(("service", *SERIES), both)
+    tree["input/metrics-standby.csv"] = csv_table.table(("service", *SERIES), both)
     return tree
 
 
 def recover(tree: Tree) -> World:
     def rows(path: str) -> list[list[str]]:
-        return list(csv.reader(io.StringIO(tree[path].decode())))[1:]
+        return csv_table.rows(tree[path])
 
     services = tuple((n, int(a), int(b)) for n, a, b in rows("input/services.csv"))
     changes = [json.loads(x) for x in tree["input/changes.jsonl"].splitlines()]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from workbench.worlds.generators.inspection_games import reference
 from workbench.worlds.generators.inspection_games import world as model
+from workbench.worlds.trees import edit_json
 
 PAYOFFS, DOMINANCE = "output/staging/payoffs.csv", "output/staging/dominance.json"
 EQUILIBRIA, CERTIFICATE, COVERAGE = "output/equilibria.json", "output/certificate.csv", "output/coverage.json"
@@ -17,10 +17,10 @@ EQUILIBRIA, CERTIFICATE, COVERAGE = "output/equilibria.json", "output/certificat
 def causes(tree: dict[str, bytes]) -> dict[str, dict[str, bytes]]:
     return {
         "payoffs": tree | {PAYOFFS: tree[PAYOFFS][:-1] + b"9\n"},
-        "dominance": _edit(tree, DOMINANCE, lambda v: v[min(v)]["routes"].append("R-0")),
-        "equilibria": _edit(tree, EQUILIBRIA, lambda v: v[min(v)].update(value="1/7")),
+        "dominance": edit_json(tree, DOMINANCE, lambda v: v[min(v)]["routes"].append("R-0")),
+        "equilibria": edit_json(tree, EQUILIBRIA, lambda v: v[min(v)].update(value="1/7")),
         "certificate": tree | {CERTIFICATE: tree[CERTIFICATE].rsplit(b"\n", 2)[0] + b"\n"},
-        "coverage": _edit(tree, COVERAGE, lambda v: v.update(unused_hours=v["unused_hours"] + 1)),
+        "coverage": edit_json(tree, COVERAGE, lambda v: v.update(unused_hours=v["unused_hours"] + 1)),
     }
 
 
@@ -47,9 +47,3 @@ def stale(world: Any, defects: tuple) -> dict[str, dict[str, bytes]]:
 
 def _last(world: Any) -> dict[str, bytes]:
     return list(reference.solve(model.render(world)))[-1][1]
-
-
-def _edit(tree: dict[str, bytes], path: str, change: Callable[[Any], object]) -> dict[str, bytes]:
-    value = json.loads(tree[path])
-    change(value)
-    return tree | {path: json.dumps(value).encode()}

@@ -11,6 +11,7 @@ from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.inspection_games import answers, harm, words
 
 MIX = {"<strategy>": "string"}
@@ -143,8 +144,8 @@ def workflow(world: World) -> Workflow:
 def render(world: World) -> dict[str, bytes]:
     tree = {"input/sites.json": harm.sites_json(world).encode()}
     for site in world.sites:
-        tree[f"input/trials/{site.name}.csv"] = _table("trial_id,route,entry,detected", site.trials)
-    tree["input/corrections.csv"] = _table("trial_id,detected", world.corrections)
+        tree[f"input/trials/{site.name}.csv"] = csv_table.table(("trial_id", "route", "entry", "detected"), site.trials)
+    tree["input/corrections.csv"] = csv_table.table(("trial_id", "detected"), world.corrections)
     return tree
 
 
@@ -152,18 +153,10 @@ def recover(tree: dict[str, bytes]) -> World:
     told = json.loads(tree["input/sites.json"])
     sites = []
     for name, site in told["sites"].items():
-        trials = tuple((r[0], r[1], r[2], r[3]) for r in _rows(tree[f"input/trials/{name}.csv"]))
+        trials = tuple((r[0], r[1], r[2], r[3]) for r in csv_table.rows(tree[f"input/trials/{name}.csv"]))
         sites.append(Site(name, site["hours"], tuple(site["routes"].items()), tuple(site["entries"].items()), trials))
-    corrections = tuple((r[0], r[1]) for r in _rows(tree["input/corrections.csv"]))
+    corrections = tuple((r[0], r[1]) for r in csv_table.rows(tree["input/corrections.csv"]))
     return World(told["port"], told["available_hours"], tuple(sites), corrections)
-
-
-def _table(header: str, rows: Any) -> bytes:
-    return ("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n").encode()
-
-
-def _rows(data: bytes) -> list[list[str]]:
-    return [line.split(",") for line in data.decode().splitlines()[1:]]
 
 
 def plan(world: World, draw: Draw) -> tuple[Defect, ...]:

@@ -11,14 +11,9 @@ from typing import Any
 
 from workbench.worlds import Defect
 from workbench.worlds.generators.lock_resolution import contract, model
+from workbench.worlds.trees import edit_json
 
 LOCK, CHANGES = "output/lock.json", "output/changes.csv"
-
-
-def _edit(tree: Mapping[str, bytes], path: str, change: Any) -> dict[str, bytes]:
-    value = json.loads(tree[path])
-    change(value)
-    return {**tree, path: json.dumps(value).encode()}
 
 
 def causes(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
@@ -26,9 +21,9 @@ def causes(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
     rows = tree[CHANGES].decode().splitlines()
     return {
         "excluded": {**tree, "output/excluded.jsonl": "\n".join(excluded[1:]).encode()},
-        "candidates": _edit(tree, "output/candidates.json", lambda v: max(v.values(), key=len).pop()),
-        "versions": _edit(tree, LOCK, lambda v: v["packages"][0].update(version="0.0.1")),
-        "lock": _edit(tree, LOCK, lambda v: v["install_order"].reverse()),
+        "candidates": edit_json(tree, "output/candidates.json", lambda v: max(v.values(), key=len).pop()),
+        "versions": edit_json(tree, LOCK, lambda v: v["packages"][0].update(version="0.0.1")),
+        "lock": edit_json(tree, LOCK, lambda v: v["install_order"].reverse()),
         "changes": {**tree, CHANGES: "\n".join(rows[:-1]).encode()},
     }
 

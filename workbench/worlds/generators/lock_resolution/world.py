@@ -7,15 +7,14 @@ mirror that lags behind, and the project's files.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.worlds import Defect, Prompt, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.lock_resolution import contract, model
 from workbench.worlds.generators.lock_resolution.contract import SPEC
 
@@ -202,14 +201,6 @@ def workflow(world: World) -> Workflow:
     ))  # fmt: skip
 
 
-def _csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return out.getvalue().encode()
-
-
 def line(version: tuple) -> str:
     """One line of the index."""
     name, number, python, deps, sha, _ = version
@@ -226,9 +217,9 @@ def render(world: World) -> dict[str, bytes]:
         "input/project.lock.json": (
             json.dumps([{"name": n, "version": v} for n, v in world.stale], indent=1) + "\n"
         ).encode(),
-        "input/registry/publish_log.csv": _csv(("name", "version", "published", "sha256"), log),
-        "input/registry/yank_log.csv": _csv(("at", "name", "version", "action"), world.yanks),
-        "input/registry/advisories.csv": _csv(("id", "name", "affected", "severity"), world.advisories),
+        "input/registry/publish_log.csv": csv_table.table(("name", "version", "published", "sha256"), log),
+        "input/registry/yank_log.csv": csv_table.table(("at", "name", "version", "action"), world.yanks),
+        "input/registry/advisories.csv": csv_table.table(("id", "name", "affected", "severity"), world.advisories),
         "input/mirror/index.jsonl": "".join(line(v) for v in world.versions if v[5] <= world.mirrored_until).encode(),
         "input/mirror/synced.txt": f"{world.mirrored_until}\n".encode(),
     }
@@ -239,7 +230,7 @@ def render(world: World) -> dict[str, bytes]:
 
 def recover(tree: Mapping[str, bytes]) -> World:
     """The world back from its clean files."""
-    table = lambda path: [tuple(row) for row in list(csv.reader(io.StringIO(tree[path].decode())))[1:]]  # noqa: E731
+    table = lambda path: [tuple(row) for row in csv_table.rows(tree[path])]  # noqa: E731
     project = tomllib.loads(tree["input/project.toml"].decode())
     dates = {row[:2]: row[2] for row in table("input/registry/publish_log.csv")}
     versions = []

@@ -7,15 +7,14 @@ runs any code: what is judged is the text of the tree and what became of every h
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.worlds import Defect, Prompt, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.patch_replay import contract, model
 from workbench.worlds.generators.patch_replay.contract import SPEC
 
@@ -211,12 +210,11 @@ def diff(patch: Patch) -> str:
 
 
 def _series(world: World) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(contract.SERIES)
-    for i, patch in enumerate(world.patches, 1):
-        writer.writerow((i, patch.name, patch.revision, patch.policy, hashlib.sha256(diff(patch).encode()).hexdigest()))
-    return text.getvalue().encode()
+    rows = [
+        (i, p.name, p.revision, p.policy, hashlib.sha256(diff(p).encode()).hexdigest())
+        for i, p in enumerate(world.patches, 1)
+    ]
+    return csv_table.table(contract.SERIES, rows)
 
 
 def render(world: World) -> dict[str, bytes]:
@@ -254,7 +252,7 @@ def recover(tree: Mapping[str, bytes]) -> World:
     files = tuple(
         (p[15:], tuple(tree[p].decode()[:-1].split("\n"))) for p in sorted(tree) if p.startswith("input/upstream/")
     )
-    rows = list(csv.reader(io.StringIO(tree["input/patches/series.csv"].decode())))[1:]
+    rows = csv_table.rows(tree["input/patches/series.csv"])
     patches = tuple(_parse(tree[f"input/patches/{row[1]}.patch"].decode()) for row in rows)
     current = {(p.name, p.revision) for p in patches}
     mails = [

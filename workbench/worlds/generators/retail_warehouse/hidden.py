@@ -10,6 +10,7 @@ from typing import Any
 from workbench.worlds import Defect
 from workbench.worlds.generators.retail_warehouse import contract
 from workbench.worlds.generators.retail_warehouse.world import truth as sealed
+from workbench.worlds.trees import edit_json
 
 BASE = "output/warehouse.sqlite"
 
@@ -24,12 +25,6 @@ def _sql(tree: Mapping[str, bytes], script: str) -> dict[str, bytes]:
     return out
 
 
-def _edit(tree: Mapping[str, bytes], path: str, change: Any) -> dict[str, bytes]:
-    value = json.loads(tree[path])
-    change(value)
-    return {**tree, path: json.dumps(value).encode()}
-
-
 def causes(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
     first = "WHERE rowid = (SELECT min(rowid) FROM"
     return {
@@ -37,8 +32,8 @@ def causes(tree: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
         "dimensions": _sql(tree, f"UPDATE dim_customer SET segment = 'B2C' {first} dim_customer)"),
         "facts": _sql(tree, f"DELETE FROM fact_sales {first} fact_sales)"),
         "aggregates": _sql(tree, f"UPDATE agg_month_region_category SET net_cents = net_cents + 1 {first} agg_month_region_category)"),
-        "quality_report": _edit(tree, "output/quality_report.json", lambda v: v["partitions"][0].update(rows_read=v["partitions"][0]["rows_read"] + 1)),
-        "summary": _edit(tree, "output/summary.json", lambda v: v.update(units=v["units"] + 1)),
+        "quality_report": edit_json(tree, "output/quality_report.json", lambda v: v["partitions"][0].update(rows_read=v["partitions"][0]["rows_read"] + 1)),
+        "summary": edit_json(tree, "output/summary.json", lambda v: v.update(units=v["units"] + 1)),
     }  # fmt: skip
 
 

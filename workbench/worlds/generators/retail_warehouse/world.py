@@ -7,14 +7,13 @@ of each month's last days, and a manifest. Scale follows Tev A.4: 30 customers a
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.worlds import Defect, Prompt, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.retail_warehouse import contract
 from workbench.worlds.generators.retail_warehouse.contract import SPEC
 from workbench.worlds.generators.retail_warehouse.words import ADJECTIVES, CITIES, FIRST, HEADINGS, LABELS, LAST, NOUNS
@@ -154,14 +153,6 @@ def workflow(world: World) -> Workflow:
     ))  # fmt: skip
 
 
-def _lines(header: Sequence[str], rows: Sequence[Sequence[object]], delimiter: str = ",") -> bytes:
-    out = io.StringIO()
-    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return out.getvalue().encode()
-
-
 def money(cents: int) -> str:
     return f"{cents // 100}.{cents % 100:02d}"
 
@@ -181,10 +172,10 @@ def partition(world: World, index: int) -> str:
 
 def render(world: World) -> dict[str, bytes]:
     tree = {
-        "input/catalog/customers.csv": _lines(
+        "input/catalog/customers.csv": csv_table.table(
             ("customer_id", "name", "email", "segment", "city", "region", "signup_date"), world.customers
         ),
-        "input/catalog/products.tsv": _lines(
+        "input/catalog/products.tsv": csv_table.table(
             ("product_id", "name", "category", "list_price"),
             [(*row[:3], money(row[3])) for row in world.products],
             "\t",
@@ -193,7 +184,7 @@ def render(world: World) -> dict[str, bytes]:
             [dict(zip(("store_id", "name", "region"), row, strict=True)) for row in world.stores]
         ),
         "input/catalog/aliases.json": _json({"labels": LABELS, "headings": HEADINGS}),
-        "input/returns.csv": _lines(("return_id", "transaction_id", "returned_on", "quantity"), world.returns),
+        "input/returns.csv": csv_table.table(("return_id", "transaction_id", "returned_on", "quantity"), world.returns),
         "input/manifest.json": _json(
             [
                 {"path": partition(world, i).removeprefix("input/"), "month": month}
@@ -208,12 +199,8 @@ def render(world: World) -> dict[str, bytes]:
         if world.suffixes[i] == "json":
             tree[partition(world, i)] = _json([dict(zip(SALE, row, strict=True)) for row in rows])
         else:
-            tree[partition(world, i)] = _lines(SALE, rows, "\t" if world.suffixes[i] == "tsv" else ",")
+            tree[partition(world, i)] = csv_table.table(SALE, rows, "\t" if world.suffixes[i] == "tsv" else ",")
     return tree
-
-
-def _table(data: bytes, delimiter: str = ",") -> list[list[str]]:
-    return list(csv.reader(io.StringIO(data.decode(), newline=""), delimiter=delimiter))[1:]
 
 
 def cents(text: str) -> int:
@@ -231,15 +218,15 @@ def recover(tree: Mapping[str, bytes]) -> World:
         rows = (
             [list(row.values()) for row in json.loads(data)]
             if kind == "json"
-            else _table(data, "\t" if kind == "tsv" else ",")
+            else csv_table.rows(data, "\t" if kind == "tsv" else ",")
         )
         sales += [(*row[:6], int(row[6]), cents(row[7]), int(row[8])) for row in rows]
     return World(
         tuple(entry["month"] for entry in listed), tuple(entry["path"].rsplit(".", 1)[1] for entry in listed),
-        tuple(map(tuple, _table(tree["input/catalog/customers.csv"]))),
-        tuple((*row[:3], cents(row[3])) for row in _table(tree["input/catalog/products.tsv"], "\t")),
+        tuple(map(tuple, csv_table.rows(tree["input/catalog/customers.csv"]))),
+        tuple((*row[:3], cents(row[3])) for row in csv_table.rows(tree["input/catalog/products.tsv"], "\t")),
         tuple(tuple(row.values()) for row in json.loads(tree["input/catalog/stores.json"])), tuple(sales),
-        tuple((*row[:3], int(row[3])) for row in _table(tree["input/returns.csv"])),
+        tuple((*row[:3], int(row[3])) for row in csv_table.rows(tree["input/returns.csv"])),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from workbench.worlds import Defect, Output, Prompt, Spec, Stage, Workflow, WorldError
 from workbench.worlds.draw import Draw
+from workbench.worlds.formats import csv_table
 from workbench.worlds.generators.vehicle_dispatch import answers, harm, words
 
 SPEC = Spec(
@@ -204,11 +205,11 @@ def render(world: World) -> dict[str, bytes]:
             [o.order_id, o.location, o.weight, answers.clock(o.open), answers.clock(o.close), o.service]
             for o in d.orders
         ]
-        tree[f"input/orders/{d.name}.csv"] = _table(
+        tree[f"input/orders/{d.name}.csv"] = csv_table.table(
             ["order_id", "location", "weight", "open", "close", "service_min"], rows
         )
         rows = [[i, a, b, _seconds(x), _seconds(y)] for i, a, b, x, y in d.trips]
-        tree[f"input/trips/{d.name}.csv"] = _table(["trip_id", "from", "to", "departed", "arrived"], rows)
+        tree[f"input/trips/{d.name}.csv"] = csv_table.table(["trip_id", "from", "to", "departed", "arrived"], rows)
     tree["input/fleet.json"] = (json.dumps(fleet, indent=1) + "\n").encode()
     lines = []
     for seq, order, action, one, two in world.amendments:
@@ -228,11 +229,11 @@ def recover(tree: dict[str, bytes]) -> World:
     for name, d in fleet["depots"].items():
         orders = tuple(
             Order(r[0], r[1], int(r[2]), _minutes(r[3]), _minutes(r[4]), int(r[5]))
-            for r in _rows(tree[f"input/orders/{name}.csv"])
+            for r in csv_table.rows(tree[f"input/orders/{name}.csv"])
         )
         trips = tuple(
             (r[0], r[1], r[2], *(60 * _minutes(t[:5]) + int(t[6:]) for t in r[3:]))
-            for r in _rows(tree[f"input/trips/{name}.csv"])
+            for r in csv_table.rows(tree[f"input/trips/{name}.csv"])
         )
         shift = [_minutes(text) for text in d["shift"]]
         values = (d["location"], d["vehicles"], d["capacity_kg"], *shift, d["vehicle_cents"], d["minute_cents"])
@@ -250,14 +251,6 @@ def _seconds(value: int) -> str:
 
 def _minutes(text: str) -> int:
     return 60 * int(text[:2]) + int(text[3:5])
-
-
-def _table(header: list[str], rows: list[list[Any]]) -> bytes:
-    return ("\n".join(",".join(map(str, row)) for row in [header, *rows]) + "\n").encode()
-
-
-def _rows(data: bytes) -> list[list[str]]:
-    return [line.split(",") for line in data.decode().splitlines()[1:]]
 
 
 def plan(world: World, draw: Draw) -> tuple[Defect, ...]:

@@ -7,6 +7,7 @@ import io
 from dataclasses import dataclass
 
 from workbench.worlds import Defect, Draw, Output, Prompt, Spec, Stage, Tree, Workflow, WorldError
+from workbench.worlds.formats import csv_table
 
 SPEC = Spec(
     name="template",
@@ -109,22 +110,15 @@ def workflow(world: World) -> Workflow:
     )
 
 
-def _table(header: tuple[str, ...], rows: list[tuple]) -> bytes:
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([header, *rows])
-    return out.getvalue().encode()
-
-
 def render(world: World) -> Tree:
     tree = {
-        "input/items.csv": _table(
+        "input/items.csv": csv_table.table(
             ("sku", "name", "unit_cost_cents"), [(i.sku, i.name, i.unit_cost_cents) for i in world.items]
         )
     }
     for month in MONTHS:
         rows = [(m.movement_id, m.day, m.sku, m.kind, m.quantity) for m in world.movements if m.day.startswith(month)]
-        tree[f"input/movements-{month}.csv"] = _table(("movement_id", "day", "sku", "kind", "quantity"), rows)
+        tree[f"input/movements-{month}.csv"] = csv_table.table(("movement_id", "day", "sku", "kind", "quantity"), rows)
     return tree
 
 
