@@ -27,6 +27,7 @@ from workbench.proposer import Assignment, Proposal, Proposer
 from workbench.proposer.ablation_text import EXAMPLE, PROMPT_FIRST, PUBLIC_VIEW, STAGES, public_view
 from workbench.proposer.prompt import parse_files
 from workbench.runs.temporary import prefix
+from workbench.tasks.limits import LIMITS_TOML
 from workbench.tasks.verifier import VERIFIER_TEMPLATE
 from workbench.traces import Episode, Turn
 from workbench.worlds import DOMAINS
@@ -46,18 +47,6 @@ method = "prompt-first"
 model = {model}
 domain = {domain}
 
-[agent]
-timeout_sec = 1800.0
-
-[verifier]
-timeout_sec = 120.0
-
-[environment]
-network_mode = "no-network"
-build_timeout_sec = 600.0
-cpus = 1
-memory_mb = 2048
-storage_mb = 2048
 """
 
 
@@ -195,7 +184,7 @@ class PromptFirst:
         shutil.rmtree(target, ignore_errors=True)
         words = {"name": f"prompt-first/{target.name}", "description": DOMAINS[domain]}
         words |= {"model": self.model.name, "domain": domain}
-        toml = TOML.format(**{key: json.dumps(value) for key, value in words.items()})
+        toml = TOML.format(**{key: json.dumps(value) for key, value in words.items()}) + LIMITS_TOML
         own = {"environment/Dockerfile": DOCKERFILE, "tests/test.sh": VERIFIER_TEMPLATE, "task.toml": toml}
         _write(target, {**files, **own})
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from workbench.tasks.limits import LIMITS_TOML
 from workbench.tasks.progress import Contract, Node
 from workbench.worlds import Environment, GeneratorModules, Tree, WorldError
 from workbench.worlds.task_files.grade import digest
@@ -156,19 +157,7 @@ revision = {spec.revision}
 seed = {environment.seed}
 tier = {json.dumps(environment.tier)}
 {kinds}
-[agent]
-timeout_sec = 1800.0
-
-[verifier]
-timeout_sec = 120.0
-
-[environment]
-network_mode = "no-network"
-build_timeout_sec = 600.0
-cpus = 1
-memory_mb = 2048
-storage_mb = 2048
-"""
+{LIMITS_TOML}"""
 
 
 def _write_tree(tree: Tree, folder: Path) -> None:
