@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench.runs.temporary import prefix
 from workbench.sandboxes import SandboxError
 from workbench.sandboxes.docker_owner import LABEL, owner
 from workbench.sandboxes.docker_streams import Stream
@@ -76,7 +77,7 @@ class Egress:
 
     def __init__(self, client: Any, hosts: Sequence[str], image: str, label: str, *, private: bool = False):
         self._client, self._line, self.container = client, None, ""
-        self._folder = Path(tempfile.mkdtemp(prefix="workbench-egress-"))  # 0700: other users of the host stay out
+        self._folder = Path(tempfile.mkdtemp(prefix=prefix("egress")))  # 0700: other users of the host stay out
         self._server = _Server(str(self._folder / "socket"), hosts, private)
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True).start()
         try:

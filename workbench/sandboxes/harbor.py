@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.runs.temporary import prefix
 from workbench.sandboxes import (
     BuildError,
     Capabilities,
@@ -143,7 +144,7 @@ class HarborBackend:
 
     def _ask_capabilities(self) -> Capabilities:
         networks = []
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix=prefix("harbor")) as folder:
             (Path(folder) / "Dockerfile").write_text(f"FROM {self._base}\n")
             for network in (Network(), Network("public"), Network("allowlist", ("example.com",))):
                 session = self._session()

@@ -27,6 +27,7 @@ from harbor.environments.options import EnvironmentOptions
 from harbor.models.task.config import TaskOS
 
 from workbench.sandboxes import Backend, Image, Limits, Mount, Network, Sandbox, SandboxError, get_backend
+from workbench.sandboxes.prebuilt import build_named
 
 _BIG_OUTPUT = 16 << 20  # bytes: Harbor reads whole file lists and logs from a command's output
 _NO_TIMEOUT = 24 * 3600.0
@@ -118,11 +119,7 @@ class WorkbenchEnvironment(BaseEnvironment):
         timeout = self.task_env_config.build_timeout_sec
         if (self.environment_dir / "Dockerfile").exists() or not name:
             return self._backend.build(self.environment_dir, timeout=timeout)
-        with tempfile.TemporaryDirectory(
-            prefix="workbench-from-"
-        ) as folder:  # a prebuilt image: a Dockerfile of one line
-            (Path(folder) / "Dockerfile").write_text(f"FROM {name}\n")
-            return self._backend.build(Path(folder), timeout=timeout)
+        return build_named(self._backend, name, timeout=timeout)
 
     def _limits(self) -> Limits:
         config, usual = self.task_env_config, Limits()

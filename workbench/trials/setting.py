@@ -15,6 +15,7 @@ from typing import Any
 
 from workbench.runs.temporary import prefix
 from workbench.sandboxes import Backend, Image, Limits, Mount, Network, Sandbox
+from workbench.sandboxes.prebuilt import build_named
 from workbench.tasks import Step, Task
 from workbench.trials.outcomes import TaskFault
 
@@ -75,9 +76,7 @@ def is_separate(task: Task, index: int) -> bool:
 def _build(task: Task, backend: Backend, folder: Path, docker_image: str | None, *, verifier: bool) -> Image:
     if not docker_image:
         return backend.build(folder, verifier=verifier, timeout=task.build_timeout)
-    with TemporaryDirectory(prefix=prefix("from")) as temporary:  # a prebuilt image is a Dockerfile of one line
-        (Path(temporary) / "Dockerfile").write_text(f"FROM {docker_image}\n")
-        return backend.build(Path(temporary), verifier=verifier, timeout=task.build_timeout)
+    return build_named(backend, docker_image, verifier=verifier, timeout=task.build_timeout)
 
 
 def agent_limits(task: Task, limits: Limits | None = None) -> Limits:
