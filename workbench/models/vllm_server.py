@@ -51,7 +51,7 @@ class VllmServer:
         if not (Path(folder) / "config.json").is_file():
             raise ModelError(f"{folder} is no model folder: it has no config.json")
         self.folder, self.seconds = Path(folder).resolve(), seconds
-        self._log = tempfile.NamedTemporaryFile(prefix="workbench-vllm-", suffix=".log")  # noqa: SIM115 (kept until stop)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (kept until stop; without a name, so that nothing of it outlives us)
         self._process: subprocess.Popen | None = None
         self.port = _free_port()
         self.command = [
@@ -112,7 +112,11 @@ class VllmServer:
             return False
 
     def log_tail(self, lines: int = 20) -> str:
-        text = Path(self._log.name).read_bytes()[-20_000:].decode(errors="replace") if not self._log.closed else ""
+        if self._log.closed:
+            return ""
+        size = os.fstat(self._log.fileno()).st_size
+        # pread: the server writes where this file's position is
+        text = os.pread(self._log.fileno(), 20_000, max(0, size - 20_000)).decode(errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
     def stop(self) -> None:
