@@ -9,7 +9,7 @@ import pytest
 from tiny import END, tiny_llama, torch
 
 from workbench.models import ContextFull, ModelError, Sampling
-from workbench.models.engine import Engine
+from workbench.models.engine import Batching
 from workbench.models.sampler import draw, shaped
 
 GREEDY = Sampling(max_tokens=12, temperature=0)
@@ -23,7 +23,7 @@ def model():
 
 @pytest.fixture
 def engine(model):
-    with closing(Engine(model, [END], max_batch=4, max_context=2048)) as engine:
+    with closing(Batching(model, [END], max_batch=4, max_context=2048)) as engine:
         yield engine
 
 
@@ -117,7 +117,7 @@ def test_end_token_stops_and_is_kept(model):
     first = tiny_llama().generate(
         torch.tensor([[3, 4]]), attention_mask=torch.ones(1, 2), max_new_tokens=2, do_sample=False
     )[0, 2:]
-    with closing(Engine(model, [first[1].item()], max_batch=2)) as engine:
+    with closing(Batching(model, [first[1].item()], max_batch=2)) as engine:
         request = engine.submit([3, 4], GREEDY).result()
     assert (request.ids, request.finish) == (first.tolist(), "stop")
 
@@ -150,7 +150,7 @@ def test_a_cancelled_request_leaves_and_others_go_on(engine, monkeypatch):
 
 
 def test_close_ends_waiting_and_running_requests(model, monkeypatch):
-    engine = Engine(model, [], max_batch=1)
+    engine = Batching(model, [], max_batch=1)
     slow(engine, monkeypatch)
     requests = [engine.submit([i], Sampling(3000, 1.0)) for i in range(3)]
     waiting = threading.Thread(target=engine.close)
@@ -189,7 +189,7 @@ def test_sliding_window_models_are_refused_with_a_way_out():
     }
     config = Qwen2Config(vocab_size=16, use_sliding_window=True, sliding_window=4, max_window_layers=1, **sizes)
     with pytest.raises(ModelError, match="vLLM"):
-        Engine(Qwen2ForCausalLM(config), [1])
+        Batching(Qwen2ForCausalLM(config), [1])
 
 
 def test_draws_follow_the_distribution():

@@ -24,7 +24,7 @@ from workbench.models.kvcache import SlotCache
 from workbench.models.sampler import draw
 
 
-class Engine:
+class Batching:
     """Decodes for a causal language model with full attention in every layer.
 
     model: a `transformers` causal model in eval mode. end_ids: tokens that end an answer. max_batch: rows decoded at

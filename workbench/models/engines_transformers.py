@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from workbench.models import ModelError, Sampling
-from workbench.models.engine import Engine as Batching
+from workbench.models.engine import Batching
 from workbench.models.engines import Generation, Health
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from workbench.models import Message, ModelError, Reply, Sampling
-from workbench.models.engine import Engine, Request
+from workbench.models.engine import Batching, Request
 
 REMEMBERED = 4096  # conversations whose exact ids are kept
 
@@ -49,7 +49,7 @@ class TransformersModel:
             )
         config = model.config.get_text_config()
         context = min(max_context or 8192, getattr(config, "max_position_embeddings", None) or 8192)
-        self.engine = Engine(model, end_ids_of(model, tokenizer), max_batch=max_batch, max_context=context)
+        self.engine = Batching(model, end_ids_of(model, tokenizer), max_batch=max_batch, max_context=context)
         self._special = [t for t in tokenizer.all_special_tokens if len(t) > 1]
         self._known: OrderedDict[tuple, list[int]] = OrderedDict()  # messages → ids through the last answer
         self._lock = threading.Lock()  # fast tokenizers must not be entered by two threads at once
