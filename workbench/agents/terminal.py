@@ -9,6 +9,7 @@ from workbench.agents import Budget
 from workbench.agents.prompts import PROMPTS, Prompt
 from workbench.agents.protocol import Action, observation, parse_action
 from workbench.agents.shell import Shell
+from workbench.agents.turns import turn_of
 from workbench.models import ContextFull, Message, Model, OutOfTime, Reply, Sampling
 from workbench.sandboxes import Sandbox
 from workbench.tasks import Step, Task
@@ -125,21 +126,7 @@ class _Run:
         extra = {"problem": action.problem} if action.problem else {}
         if reply.finish != "stop":
             extra["finish"] = reply.finish
-        turn = Turn(
-            index=len(self.turns),
-            text=reply.text,
-            command=action.command if "exit_code" in more else None,
-            observation=shown,
-            prompt_ids=reply.prompt_ids,
-            sampled_ids=reply.sampled_ids,
-            logprobs=reply.logprobs,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            usd=reply.usd,
-            model_seconds=reply.seconds,
-            extra=extra,
-            **more,
-        )
-        self.turns.append(turn)
+        command = action.command if "exit_code" in more else None
+        self.turns.append(turn_of(reply, len(self.turns), command=command, observation=shown, extra=extra, **more))
         self.messages.append({"role": "assistant", "content": reply.text})
         self.messages.append({"role": "user", "content": shown})

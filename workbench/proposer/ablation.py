@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from workbench.agents.turns import turn_of
 from workbench.models import Message, Model, Sampling
 from workbench.proposer import Assignment, Proposal, Proposer
 from workbench.proposer.ablation_text import EXAMPLE, PROMPT_FIRST, PUBLIC_VIEW, STAGES, public_view
@@ -79,18 +80,7 @@ class _Chat:
         seed = None if self.sampling.seed is None else (self.sampling.seed + len(self.turns)) % 2**31
         reply = self.model.reply(self.messages, replace(self.sampling, seed=seed))
         self.messages.append({"role": "assistant", "content": reply.text})
-        turn = Turn(
-            index=len(self.turns),
-            text=reply.text,
-            prompt_ids=reply.prompt_ids,
-            sampled_ids=reply.sampled_ids,
-            logprobs=reply.logprobs,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            usd=reply.usd,
-            model_seconds=reply.seconds,
-        )
-        self.turns.append(turn)
+        self.turns.append(turn_of(reply, len(self.turns)))
         return reply.text
 
     def proposal(self, assignment: str, name: str, path: Path | None, message: str, began: float) -> Proposal:

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from workbench.agents.prompts import Prompt
 from workbench.agents.protocol import parse_action
+from workbench.agents.turns import turn_of
 from workbench.models import ContextFull, Model, OutOfTime, Reply, Sampling
 from workbench.proposer import Assignment, Proposal
 from workbench.proposer.latent import LatentWorlds
 from workbench.proposer.world import rung_of
-from workbench.traces import Episode, Turn
+from workbench.traces import Episode
 
 RATES = ((0.1, "never"), (0.35, "rarely"), (0.65, "sometimes"), (0.9, "often"), (1.01, "always"))
 USAGE = "worlds compose GENERATOR TIER [CORRUPTION ...]"
@@ -115,19 +116,7 @@ class ComposeProposer:
         return path, f"{generator} {tier}: {', '.join(kinds) or 'its whole plan'}"
 
     def _episode(self, line: str, reply: Reply, path: Path | None, message: str) -> Episode:
-        turn = Turn(
-            index=0,
-            text=reply.text,
-            command=parse_action(reply.text).command,
-            observation=message,
-            prompt_ids=reply.prompt_ids,
-            sampled_ids=reply.sampled_ids,
-            logprobs=reply.logprobs,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            usd=reply.usd,
-            model_seconds=reply.seconds,
-        )
+        turn = turn_of(reply, command=parse_action(reply.text).command, observation=message)
         return Episode(
             agent=self.name,
             turns=(turn,),

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.admission.validation import Desk, Stopped, validate
+from workbench.agents.turns import turn_of
 from workbench.models import ContextFull, Message, Model, Reply, Sampling
 from workbench.proposer import Assignment, Proposal
 from workbench.proposer.prompt import SYSTEM, last_files, parse_files, question, write_files
@@ -81,7 +82,7 @@ class _Talk:
                     raise
                 return turns, "context", False
             passed, log = self._answered(reply)
-            turns.append(_turn(number, reply, log))
+            turns.append(turn_of(reply, number, observation=log))
             if passed:
                 return turns, "submit", True
             again = {"role": "user", "content": f"{log}\n\n{AGAIN}"}
@@ -120,13 +121,6 @@ def run_checks(path: Path, backend: Backend) -> tuple[bool, str]:
         return True, f"The host ran your files: nothing is wrong.{earned}"
     said = "\n".join(f"[{r.stage}] {r.kind}: {plain(r.message)}" for r in desk.reasons)
     return False, f"The host ran your files and found faults.{earned}\n{said[:MAX_LOG]}"
-
-
-def _turn(number: int, reply: Reply, log: str) -> Turn:
-    return Turn(
-        number, reply.text, None, log, None, reply.prompt_ids, reply.sampled_ids, reply.logprobs, reply.prompt_tokens,
-        reply.completion_tokens, reply.usd, reply.seconds,
-    )  # fmt: skip
 
 
 def open_feedback(

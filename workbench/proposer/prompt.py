@@ -10,9 +10,10 @@ import shutil
 import time
 from pathlib import Path, PurePosixPath
 
+from workbench.agents.turns import turn_of
 from workbench.models import Message, Model, Sampling
 from workbench.proposer import Assignment, Proposal
-from workbench.traces import Episode, Turn
+from workbench.traces import Episode
 
 FILE = re.compile(r'<file path="([^"\n]{1,200})">\n(.*?)\n?</file>', re.DOTALL)
 TOP = {"instruction.md", "task.toml", "README.md", "environment", "solution", "tests", "steps"}
@@ -120,8 +121,7 @@ class PromptProposer:
             write_files(files, target)
         elif reply.finish == "length":
             fault = f"the answer was cut at {reply.completion_tokens} tokens before a whole file was given"
-        turn = Turn(0, reply.text, None, fault, None, reply.prompt_ids, reply.sampled_ids, reply.logprobs, reply.prompt_tokens,
-                    reply.completion_tokens, reply.usd, reply.seconds)  # fmt: skip
+        turn = turn_of(reply, observation=fault)
         episode = Episode(self.name, (turn,), self.model.name, bool(files), "submit" if files else "malformed", system=SYSTEM,
                           instruction=messages[1]["content"])  # fmt: skip
         return Proposal(
