@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -131,14 +132,17 @@ class ToolDesk:
                 raise _Broken(f'{who} network_mode is "{mode}"; write network_mode = "no-network"')
         return task
 
+    @contextmanager
+    def _backend(self, request: Request, charge: Charge) -> Iterator[Backend]:
+        """The back end, with a slot held; what it starts ends with the episode."""
+        slot = self.box.slots.hold("task", request.wanted)
+        with slot, working(charge), self.watch.over(self.box.backend) as backend:
+            yield backend
+
     def _build(self, request: Request, charge: Charge) -> Answer:
         try:
             task = self._task(request)
-            with (
-                self.box.slots.hold("task", request.wanted),
-                working(charge),
-                self.watch.over(self.box.backend) as backend,
-            ):
+            with self._backend(request, charge) as backend:
                 setting = prepare(self._in_time(task), backend)
         except _Broken as error:
             return error.answer()
@@ -153,11 +157,7 @@ class ToolDesk:
             return Answer("run needs a shell command", False, 64)
         try:
             task = self._task(request)
-            with (
-                self.box.slots.hold("task", request.wanted),
-                working(charge),
-                self.watch.over(self.box.backend) as backend,
-            ):
+            with self._backend(request, charge) as backend:
                 return self._run_in(backend, task, command, request.args)
         except _Broken as error:
             return error.answer()

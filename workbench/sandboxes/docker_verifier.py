@@ -12,10 +12,10 @@ import importlib.metadata as metadata
 import os
 import re
 import shutil
-import tempfile
 from pathlib import Path
 
 from workbench.sandboxes import SandboxError, state_dir
+from workbench.sandboxes.whole_folder import whole_folder
 
 TARGET = "/opt/verifier"
 START = Path(__file__).with_name("verifier_start.py")
@@ -58,16 +58,8 @@ def layer(python: str, version: str) -> Path:
     folder = state_dir() / "docker" / "verifier" / key
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.parent))
-    try:
+    with whole_folder(folder) as made:
         _fill(made, parts, python, version)
-        made.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was first
-            raise
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
     return folder
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import shutil
 import tarfile
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from workbench.sandboxes import BuildError, Mount, SandboxError
 from workbench.sandboxes import docker_files as files
 from workbench.sandboxes.docker_images import Context
 from workbench.sandboxes.docker_snapshots import is_system, renamed
+from workbench.sandboxes.whole_folder import whole_folder
 
 _LINE = re.compile(r"(?:[Dd]ockerfile(?: parse error)?(?: on)?(?: line |:)|line )(\d+)")
 
@@ -24,18 +23,10 @@ _BUILD_WORDS = ("dockerfile", "failed to solve", "failed to build", "build faile
 
 def unpack_context(archive: bytes, folder: Path) -> None:
     """Write a context that `read_context` packed (so its names are clean) to a folder that appears whole or not at all."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.parent))
-    try:
+    with whole_folder(folder) as made:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             tar.extractall(made, filter="tar")
         made.chmod(0o755)
-        made.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was first
-            raise
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def declared_env(instructions: Sequence[tuple[str, int, str]]) -> dict[str, str]:
