@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -18,42 +17,40 @@ SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_agent_register_timeout_ms": "300000",  # its own limits are too short for a busy machine
 }
-START_SECONDS = 240
+ATTEMPTS = 4
 
 
 @contextmanager
 def cluster(cpus: float = 1) -> Iterator[Any]:
-    """The head; `add_node(cpus)` adds another."""
+    """Started with its head; `another` adds nodes."""
     os.environ.update(SETTINGS)
     import ray
-    from ray._private import ray_constants, services
+    from ray._private import ray_constants
     from ray.cluster_utils import Cluster
 
     with ExitStack() as stack:
         stack.enter_context(
             mock.patch.object(ray_constants, "ENABLE_RAY_CLUSTER", False)
         )  # had Ray been imported before
-        stack.enter_context(mock.patch.object(services, "get_node", patient(services.get_node)))
-        made = Cluster(initialize_head=True, head_node_args=node(cpus))
+        made = started(lambda: Cluster(initialize_head=True, head_node_args=node(cpus)))
         stack.callback(made.shutdown)
         stack.callback(ray.shutdown)
         yield made
 
 
-def patient(get_node: Callable[..., Any]) -> Callable[..., Any]:
-    """A node that starts has 30 seconds, which no setting changes: too few on a busy machine."""
+def started(start: Callable[[], Any]) -> Any:
+    """A node's own agents have 15 seconds to begin, which no setting changes: on a busy machine, try again."""
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            return start()
+        except Exception as error:
+            if not left or "timed out during startup" not in str(error):
+                raise
+    raise AssertionError("ATTEMPTS is at least 1")
 
-    def wait(*args: Any) -> Any:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                return get_node(*args)
-            except RuntimeError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
 
-    return wait
+def another(made: Any, cpus: float = 1) -> Any:
+    return started(lambda: made.add_node(**node(cpus)))
 
 
 def node(cpus: float) -> dict[str, Any]:

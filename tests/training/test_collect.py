@@ -13,6 +13,7 @@ from workbench.training.collect import (
     Collector,
     CollectSettings,
     InfraBroken,
+    Lost,
     NothingToLearn,
     Threads,
     retention,
@@ -112,6 +113,23 @@ def test_too_many_failures_stop_the_step_with_the_last_message():
 
     with pytest.raises(InfraBroken, match="ConnectionError: the node is gone"):
         collector(lost).collect(0)
+
+
+def test_what_one_node_takes_along_is_one_failure():
+    def rewards(group, a):
+        if not a.retry:
+            raise Lost("the node died", "n1")
+        return half(group, a)
+
+    groups = {"groups": 4, "cap": 16, "stop_after_infra": 0.1}  # 16 attempts go down at once
+    found = collector(rewards, **groups).collect(0)
+    assert (found.row["infra"], len(found.groups)) == (16, 4)
+
+    def each(group, a):
+        raise Lost("the node died", a.id)
+
+    with pytest.raises(InfraBroken, match=r"3 of the last \d+ rollouts"):
+        collector(each, **groups).collect(0)
 
 
 def test_surplus_groups_wait_for_the_next_step_and_become_stale():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -12,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.training.learning_parts import VALUES, parents, tiny_policy
-from tests.training.ray_cluster import children, cluster, descendants, node
+from tests.training.ray_cluster import another, children, cluster, descendants
 from workbench.runs.folder import new_run
 from workbench.runs.temporary import sweep_temporary
 from workbench.sandboxes import leftovers, state_dir
 from workbench.sandboxes.layers import Host, start_time
 from workbench.training.collect_ray import RayExecutor, connect
 from workbench.training.groups import Plan
+from workbench.training.setup import play
 from workbench.training.setup_learning import make_learning
 
 ray = pytest.importorskip("ray", reason="Ray is optional: pip install 'terminal-env-workbench[cluster]'")
@@ -44,7 +46,7 @@ class Held(RayExecutor):
 def made():
     """Two nodes, the head and another."""
     with cluster(1) as started:
-        started.other = started.add_node(**node(1))
+        started.other = another(started)
         yield started
 
 
@@ -105,6 +107,7 @@ def test_what_dies_in_the_middle_is_played_again(tmp_path, made):
     flywheel.step()
     assert set(executor.nodes) == {head.node_id, other.node_id}, "both nodes play"
     assert not check(run, 1)
+    assert {r["node"] for r in run.rows("rollout")} == set(executor.nodes)
 
     executor.hold(other.node_id)
     stepping = Stepping(flywheel)
@@ -178,6 +181,17 @@ class Stepping(threading.Thread):
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(ValueError, match="give auto, or HOST:PORT"):
         connect(address)
+
+
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'terminal-env-workbench\[cluster\]', on every node"):
+        connect("auto")
+
+
+def test_a_round_without_learning_refuses_a_cluster():
+    with pytest.raises(ValueError, match="leave ray empty"):
+        play(None, {"learn": False, "ray": "auto"})
 
 
 def test_no_cluster_there_says_what_to_start():

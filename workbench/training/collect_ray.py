@@ -34,7 +34,10 @@ PULL_SECONDS = 0.5  # how long one look into the mailbox may wait
 LOOK_SECONDS = 5.0  # between looks at which nodes live
 END_SECONDS = 15.0  # that interrupted trials have to remove their sandboxes
 _INSTALL = "pip install 'terminal-env-workbench[cluster]'"
-_SAME = "every node needs the same versions of Python, Ray and this package, and this process must run on one of them"
+_SAME = (
+    "This process must run on one of its nodes, with the same versions of Python, Ray and this package as the others, and with "
+    "the cluster's token when it has one (RAY_AUTH_MODE=token)"
+)
 
 
 def connect(address: str) -> tuple[Any, bool]:
@@ -60,8 +63,8 @@ def connect(address: str) -> tuple[Any, bool]:
         ray.init(address=address, logging_level="warning", log_to_driver=False)
     except Exception as error:
         raise ConnectionError(
-            f"no Ray cluster could be joined at {address!r}: {str(error).strip() or type(error).__name__}. "
-            f"Start one (`ray start --head --port PORT`; on each other node `ray start --address HOST:PORT`); {_SAME}"
+            f"no Ray cluster could be joined at {address!r}: {str(error).strip(' .') or type(error).__name__}. "
+            f"Start one: `ray start --head --port PORT`, on each other node `ray start --address HOST:PORT`. {_SAME}"
         ) from error
     return ray, True
 
@@ -176,7 +179,7 @@ class RayExecutor:
         except Exception as error:  # the collector counts it as infrastructure's
             playing.out.set_exception(self._lost(error, playing))
         else:
-            playing.out.set_result(result)
+            playing.out.set_result(replace(result, extra={**result.extra, "node": node}))
         finally:
             self.roles.policy.model.forget(key)
 

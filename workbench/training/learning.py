@@ -223,7 +223,7 @@ class Learning:
 
     def _played(self, attempt: Attempt, played: Played) -> None:
         row = {**played.rollout.to_row(), "group": attempt.plan.name, "what": attempt.plan.what, "step": self.state.step + 1, "retry": attempt.retry}  # fmt: skip
-        row |= {k: v for k, v in played.extra.items() if k in ("why", "overhead", "breaks")}
+        row |= {k: v for k, v in played.extra.items() if k in ("why", "overhead", "breaks", "node")}
         self.run.record("rollout", row, id=attempt.id)
 
     def _remember(self, collected: Collected) -> None:

@@ -40,6 +40,10 @@ class Solver:
 def play(run: Run, values: Mapping[str, Any]) -> None:
     """The whole flywheel of a notebook: with learning when values["learn"], else one round of a solver that stays as it is."""
     if str(values["learn"]).lower() != "true":
+        if values.get("ray"):
+            raise ValueError(
+                "ray: a round without learning runs on this machine only; leave ray empty, or set learn to true"
+            )
         values = {**values, **{k.removeprefix(ROUND): v for k, v in values.items() if k.startswith(ROUND)}}
         play_round(make_flywheel(run, values), parents(run, values))
         return
