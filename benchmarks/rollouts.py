@@ -82,43 +82,58 @@ def endpoint_rows(trials: int = 96, seconds: float = 1.0, slots: int = 8, worker
     return rows
 
 
-def engine_rows(workers: int = 32, groups: int = 16, size: int = 8) -> list[dict[str, object]]:
-    """The micro policy from random weights: tokens/s of collecting (sandboxes and grades on the same cores) against generation of the same prompts alone."""
+# A few million weights decode so fast that sandboxes take most of any two cores; a hundred million are what a small machine has to wait for.
+MICRO = {"policy": "micro:random", "max_tokens": 20, "turns": 4, "groups": 16, "size": 8}
+SMALL = {"policy": "smollm2", "max_tokens": 48, "turns": 3, "groups": 8, "size": 8}
+
+
+def engine_rows(shape: dict[str, Any], workers: int = 32) -> list[dict[str, object]]:
+    """Tokens/s of collecting (sandboxes and grades on the same cores) against generating alone: the same calls once more, as many at once, without sandboxes."""
     from workbench.proposer.latent import LatentWorlds
     from workbench.training.policy import open_policy
 
-    values = {"temperature": 1.0, "max_tokens": 20, "turns": 4, "seconds": 120.0, "command_seconds": 10.0, "seed": 0, "workers": workers,
-              "generators": ["micro_shelf"], "tiers": ["micro"]}  # fmt: skip
-    policy, backend = open_policy("micro:random", values), get_backend("bubblewrap")
+    values = {"temperature": 1.0, "seconds": 600.0, "command_seconds": 10.0, "seed": 0, "workers": workers, "prompt": "small",
+              "generators": ["micro_shelf"], "tiers": ["micro"], **shape}  # fmt: skip
+    policy, backend = open_policy(shape["policy"], values), get_backend("bubblewrap")
+    policy.model.engine = recorded = _Recorded(policy.model.engine)
     with tempfile.TemporaryDirectory() as folder:
         library = LatentWorlds(generators=["micro_shelf"], tiers=("micro",))
         tasks = [
-            load_task(library.compose("micro_shelf", "micro", (), Path(folder) / str(n), draw=n)) for n in range(groups)
+            load_task(library.compose("micro_shelf", "micro", (), Path(folder) / str(n), draw=n))
+            for n in range(shape["groups"])
         ]
-        generate_rows = _alone(policy, workers, groups * size)
-        collected, spent = _collect(policy, backend, tasks, workers, size)
+        collected, spent = _collect(policy, backend, tasks, workers, shape["size"])
+    policy.model.engine.update_weights(policy.network.state_dict())  # which also empties the prefix cache
+    alone = _alone(recorded, workers)
     policy.close()
-    return [
-        *generate_rows,
-        {**collected, "of_alone": collected["tokens_a_second"] / generate_rows[0]["tokens_a_second"]},
-        spent,
-    ]
+    share = collected["tokens_a_second"] / alone["tokens_a_second"]
+    return [{"policy": shape["policy"], **row} for row in (alone, {**collected, "of_alone": share}, spent)]
 
 
-def _alone(policy: Any, workers: int, trials: int) -> list[dict[str, Any]]:
-    engine, began = policy.model.engine, time.perf_counter()
-    prompt = policy.model.format.prompt([{"role": "system", "content": "solve"}, {"role": "user", "content": "shelf"}])
+class _Recorded:
+    """An engine that writes down which thread asked it for what."""
+
+    def __init__(self, engine: Any):
+        self._engine, self.calls = engine, []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def generate(self, prompt: Any, sampling: Sampling = Sampling()) -> Any:
+        self.calls.append((threading.get_ident(), prompt, sampling))
+        return self._engine.generate(prompt, sampling)
+
+
+def _alone(recorded: _Recorded, workers: int) -> dict[str, Any]:
+    """The calls of each thread in their order, all threads at once."""
+    lines: dict[int, list[Any]] = {}
+    for thread, *call in recorded.calls:
+        lines.setdefault(thread, []).append(call)
+    began = time.perf_counter()
     with ThreadPoolExecutor(workers) as threads:
-        found = list(threads.map(lambda n: engine.generate(prompt, Sampling(max_tokens=20, seed=n)), range(trials * 3)))
-    tokens = sum(len(g.ids) for g in found)
-    return [
-        {
-            "what": "generation alone",
-            "batch": workers,
-            "tokens": tokens,
-            "tokens_a_second": tokens / (time.perf_counter() - began),
-        }
-    ]
+        play = lambda calls: sum(len(recorded._engine.generate(*call).ids) for call in calls)  # noqa: E731
+        tokens = sum(threads.map(play, lines.values()))
+    return {"what": "generation alone", "batch": workers, "tokens": tokens, "tokens_a_second": tokens / (time.perf_counter() - began)}  # fmt: skip
 
 
 def _collect(
@@ -256,4 +271,4 @@ def run() -> list[dict[str, object]]:
     import torch
 
     torch.set_num_threads(1)
-    return [*endpoint_rows(), *engine_rows(), *memory_rows(), *small_rows()]
+    return [*endpoint_rows(), *engine_rows(MICRO), *engine_rows(SMALL), *memory_rows(), *small_rows()]
