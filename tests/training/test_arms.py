@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from workbench.models import BudgetExceeded, Sampling
+from workbench.runs.folder import new_run
 from workbench.training.arms import ARMS, common_endpoint, compare, get_arm
+from workbench.training.setup import spending_cap
 from workbench.training.setup_learning import open_external
 
 
@@ -41,9 +45,24 @@ def test_arms_are_compared_at_a_common_endpoint():
         common_endpoint({"a": rows((0, 1.0)), "b": rows((1, 1.0))})
 
 
-def test_a_spending_cap_holds_for_the_external_proposer():
-    proposer = open_external({"external": "litellm:openai/nobody-knows-its-price", "usd": 0.01})
+def test_a_spending_cap_holds_for_the_external_proposer(tmp_path):
+    run = new_run("40_flywheel", {}, results=tmp_path).begin()
+    proposer = open_external(run, {"external": "litellm:openai/nobody-knows-its-price", "usd": 0.01})
     with pytest.raises(BudgetExceeded, match="price"):
         proposer.model.reply([{"role": "user", "content": "a task"}], Sampling(max_tokens=10))
-    free = open_external({"external": "program", "usd": 0.01})
+    free = open_external(run, {"external": "program", "usd": 0.01})
     assert free.name
+    run.close()
+
+
+def test_a_resumed_run_has_what_is_left_of_its_cap(tmp_path):
+    run = new_run("40_flywheel", {}, results=tmp_path).begin()
+    for id, usd in (("a", 0.5), ("b", math.nan)):  # of b the price is unknown
+        run.record("proposal", {"usd": usd}, id=id)
+    run.record("trial", {"usd": 0.25}, id="t")
+    cap = spending_cap(run, {"usd": 1.0})["budget"]
+    assert (cap.usd, cap.spent) == (1.0, 0.75)
+    with pytest.raises(BudgetExceeded, match=r"of \$1.0000, \$0.7500 is spent"):
+        cap.take(0.5, "x")
+    assert spending_cap(run, {"usd": 0}) == {}
+    run.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,8 +61,8 @@ def play(run: Run, values: Mapping[str, Any]) -> None:
 def make_flywheel(run: Run, values: Mapping[str, Any]) -> Flywheel:
     """All parts, opened. values: a profile's section, with the notebook's own parameters laid over it.
 
-    solver: a model (workbench.models.get_model). proposer: "program", or a model. Both may carry a spending cap (usd)."""
-    capped = {"usd": values["usd"]} if values.get("usd") else {}
+    solver: a model (workbench.models.get_model). proposer: "program", or a model. One spending cap (usd) is for both."""
+    capped = spending_cap(run, values)
     solver = make_solver(values, **capped)
     calibration = Calibration(
         solver, rollouts=values["calibration_rollouts"], more=values["calibration_more"], budget=solver_budget(values),
@@ -76,6 +77,18 @@ def make_flywheel(run: Run, values: Mapping[str, Any]) -> Flywheel:
         values["proposer"], **({} if values["proposer"] == "program" else capped), **_worlds(values)
     )
     return Flywheel(run, get_backend(values["backend"]), solver, proposer, settings)
+
+
+def spending_cap(run: Run, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The option `budget` for every hosted model of the run; {} without a cap. What the run has spent before it was resumed counts."""
+    from workbench.models.budget import Budget
+
+    if not values.get("usd"):
+        return {}
+    budget = Budget(usd=values["usd"])
+    prices = [row.get("usd") for kind in ("trial", "diagnostic", "proposal") for row in run.rows(kind)]
+    budget.spent = math.fsum(p for p in prices if p is not None and math.isfinite(p))
+    return {"budget": budget}
 
 
 def _worlds(values: Mapping[str, Any]) -> dict[str, Any]:

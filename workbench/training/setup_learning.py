@@ -21,6 +21,7 @@ from workbench.training.learning_roles import Roles
 from workbench.training.policy import Policy, library_of, open_policy
 from workbench.training.pool import PoolEntry
 from workbench.training.settings import settings_from
+from workbench.training.setup import spending_cap
 from workbench.trials import Trial
 
 
@@ -44,7 +45,7 @@ def make_learning(
     tokens = values["groups"] * values["group"] * values["turns"] * values["max_tokens"]
     chosen = {"denominator": tokens, **{k: v for k, v in values.items() if v not in (None, "")}}
     learner = Learner(policy.network, settings_from({**chosen, "temperature": policy.sampling.temperature}))
-    external = open_external(values) if arm.external else None
+    external = open_external(run, values) if arm.external else None
     roles = Roles(
         policy, get_backend(values["backend"]), run.folder / "tasks", _calibration(values), run.id, values["seed"], values["repeats"],
         Path(values["held_out"]) if values.get("held_out") else None, external, keep_episodes=hasattr(external, "refresh"),
@@ -56,14 +57,12 @@ def make_learning(
     )  # fmt: skip
 
 
-def open_external(values: Mapping[str, Any]) -> Proposer:
+def open_external(run: Run, values: Mapping[str, Any]) -> Proposer:
     """The fixed proposer that values["external"] names. A harness composes from the run's own worlds, never from held-out ones; a
-    hosted model carries the cap values["usd"], of each start of the run anew."""
+    hosted model carries the cap values["usd"]."""
     spec = values["external"]
     options = {"worlds": library_of(values)} if spec.startswith("harness:") else {}
-    if values.get("usd") and "litellm:" in spec:
-        options["usd"] = values["usd"]
-    return get_proposer(spec, **options)
+    return get_proposer(spec, **options, **(spending_cap(run, values) if "litellm:" in spec else {}))
 
 
 def _executor(roles: Roles, values: Mapping[str, Any]) -> Executor:
