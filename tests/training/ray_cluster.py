@@ -23,15 +23,14 @@ ATTEMPTS = 4
 @contextmanager
 def cluster(cpus: float = 1) -> Iterator[Any]:
     """Started with its head; `another` adds nodes."""
-    os.environ.update(SETTINGS)
     import ray
     from ray._private import ray_constants
     from ray.cluster_utils import Cluster
 
     with ExitStack() as stack:
-        stack.enter_context(
-            mock.patch.object(ray_constants, "ENABLE_RAY_CLUSTER", False)
-        )  # had Ray been imported before
+        stack.enter_context(mock.patch.dict(os.environ, SETTINGS))
+        # Ray, had it been imported before, knows its settings already.
+        stack.enter_context(mock.patch.object(ray_constants, "ENABLE_RAY_CLUSTER", False))
         made = started(lambda: Cluster(initialize_head=True, head_node_args=node(cpus)))
         stack.callback(made.shutdown)
         stack.callback(ray.shutdown)
@@ -58,7 +57,7 @@ def node(cpus: float) -> dict[str, Any]:
 
 
 def ports() -> dict[str, int]:
-    """Free ports for a node's own agents: for ports that they choose themselves Ray waits only 15 seconds."""
+    """Free ports for a node's own agents: no two nodes of a machine may have the usual ones."""
     names = ("metrics_agent_port", "runtime_env_agent_port", "dashboard_agent_listen_port", "metrics_export_port")
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in names]

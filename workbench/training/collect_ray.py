@@ -165,7 +165,7 @@ class RayExecutor:
 
     def _landed(self, key: str, there: Future[tuple[Trial, str]]) -> None:
         """On a thread of Ray's own, which must not wait for a disk."""
-        if not self._stopping.is_set():
+        with suppress(RuntimeError):  # closed: nobody waits for it any more
             self._landing.submit(self._land, key, there)
 
     def _land(self, key: str, there: Future[tuple[Trial, str]]) -> None:
@@ -237,12 +237,3 @@ class RayExecutor:
         except Exception as error:
             reply = ModelError(f"the engine failed: {type(error).__name__}: {error}")
         self._mailbox.answer.remote(number, reply)
-
-
-def wait_for_nodes(ray: Any, count: int, seconds: float = 60.0) -> None:
-    """Return when `count` nodes live; TimeoutError after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while sum(node["Alive"] for node in ray.nodes()) < count:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"fewer than {count} nodes joined in {seconds:.0f} s (process {os.getpid()})")
-        time.sleep(0.2)
