@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -31,7 +32,10 @@ def cluster(cpus: float = 1) -> Iterator[Any]:
         stack.enter_context(mock.patch.dict(os.environ, SETTINGS))
         # Ray, had it been imported before, knows its settings already.
         stack.enter_context(mock.patch.object(ray_constants, "ENABLE_RAY_CLUSTER", False))
-        made = started(lambda: Cluster(initialize_head=True, head_node_args=node(cpus)))
+        for name in ("_private.utils.write_ray_address", "_common.utils.reset_ray_address"):
+            stack.enter_context(mock.patch(f"ray.{name}", create=True))  # "auto" goes on to mean the user's own cluster
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
+        made = started(lambda: Cluster(initialize_head=True, head_node_args={**node(cpus), "temp_dir": folder}))
         stack.callback(made.shutdown)
         stack.callback(ray.shutdown)
         yield made

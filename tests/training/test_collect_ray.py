@@ -124,7 +124,7 @@ def test_what_dies_in_the_middle_is_played_again(tmp_path, made):
     executor.hold(head.node_id)
     stepping = Stepping(flywheel)
     assert executor.asked.wait(120)
-    playing = [pid for pid in children(raylet(head)) if title(pid).startswith(b"ray::play_there")]
+    playing = [pid for pid in children(raylet(head)) if title(pid).startswith(b"ray::play_there") and task_folders(pid)]
     killed = descendants(playing[0])
     os.kill(playing[0], signal.SIGKILL)
     executor.go.set()
@@ -150,6 +150,10 @@ def test_what_dies_in_the_middle_is_played_again(tmp_path, made):
     assert not ray.is_initialized()
     flywheel.policy.close()
     run.close()
+
+
+def task_folders(pid: int) -> list[Path]:
+    return list(Path(tempfile.gettempdir()).glob(f"workbench-task-{pid}.*"))
 
 
 def title(pid: int) -> bytes:

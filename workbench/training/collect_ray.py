@@ -206,7 +206,11 @@ class RayExecutor:
         """Ray lets a trial that no node could play wait for ever, and says nothing."""
         able = time.monotonic()
         while not self._stopping.wait(LOOK_SECONDS):
-            nodes = [n for n in self.ray.nodes() if n["Alive"]]
+            try:
+                nodes = [n for n in self.ray.nodes() if n["Alive"]]
+            except Exception as error:
+                self._give_up(f"the cluster is gone: {error}")
+                continue
             if not self._playing or any(n["Resources"].get("CPU", 0) >= self.cpus for n in nodes):
                 able = time.monotonic()
             elif time.monotonic() - able > self.patience:
