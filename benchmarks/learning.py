@@ -3,7 +3,7 @@
     python -m benchmarks.learning [--publish]      # hours on two cores; stopped, it goes on where it was
 
 Each run is notebook 40 in profile `arms` or `rewards`: 12 updates of 32 rollouts, 3 proposer phases of 16, 64 held-out tasks (the same for
-all) evaluated every 4 updates. ARMS are AutoEnvScaling's (§4.3); REWARDS are Tev's terminal-only reward and PPRS (§4.4), on a static
+all) evaluated every 6 updates. ARMS are AutoEnvScaling's (§4.3); REWARDS are Tev's terminal-only reward and PPRS (§4.4), on a static
 pool of worlds of `micro_gate`, which the policy has not seen and seldom solves whole. What is compared is the paired gain of a
 seed: reward after minus before on the same tasks. All seeds count, whatever they show.
 """

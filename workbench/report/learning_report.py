@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.report import training_figures
 from workbench.report.figures import Saved, new_figure, save_figure
-from workbench.report.training_figures_rows import phases, updates
+from workbench.report.style import below, looks
+from workbench.report.training_figures_rows import evaluations, phases, updates
 from workbench.runs.folder import Run
 from workbench.statistics import bootstrap_interval, wilson
 
@@ -117,7 +118,7 @@ def figure(run: Run, name: str) -> Saved | str:
     if not len(table):
         return "no proposer phases in this run" if name == "validity" else "no updates in this run (learn: false)"
     made = {
-        "solver": solver_reward,
+        "solver": lambda t: solver_reward(t, evaluations([run])),
         "collection": training_figures.collection,
         "validity": training_figures.proposer_validity,
     }
@@ -135,16 +136,34 @@ def one_trial(run: Run) -> TraceViewer | str:
     return TraceViewer.of_trial(run, kept[-1]) if kept else "no trial of this run left its turns"
 
 
-def solver_reward(table: pd.DataFrame, window: int = 5) -> tuple[Any, pd.DataFrame]:
-    """Mean reward of the rollouts of each step, all groups, with a trailing mean. The pool changes under it: what was learned is told by held-out sets."""
-    shown = table[["run", "arm", "step", "reward", "rollouts", "pool"]].copy()
-    shown["trailing"] = training_figures.trailing(list(shown["reward"]), window)
-    fig, ax = new_figure("Solver reward on the pool", "solver update", "mean reward")
-    ax.plot(shown["step"], shown["reward"], lw=0.7, alpha=0.4, color="#0072B2")
-    ax.plot(shown["step"], shown["trailing"], color="#0072B2", label=f"{window}-step mean")
+def solver_reward(
+    table: pd.DataFrame, held_out: pd.DataFrame | None = None, window: int = 5
+) -> tuple[Any, pd.DataFrame]:
+    """Mean reward of the rollouts of each step, all groups, with a trailing mean; held-out sets with 95 % intervals (bootstrap over tasks)
+    where they were evaluated. The pool changes under its line: what was learned is told by the held-out sets.
+
+    table: of `updates`; held_out: of `evaluations`. The figure's table has columns panel, step, reward, trailing, low, high, n."""
+    import pandas as pd
+
+    pool = pd.DataFrame({"panel": "pool", "step": table["step"], "reward": table["reward"], "n": table["rollouts"]})
+    pool["trailing"] = training_figures.trailing(list(pool["reward"]), window)
+    fig, ax = new_figure("Solver reward", "solver update", "mean reward")
+    ax.plot(pool["step"], pool["reward"], lw=0.7, alpha=0.4, color="#666666")
+    ax.plot(pool["step"], pool["trailing"], color="#666666", label=f"pool, {window}-step mean")
+    parts = [pool]
+    if held_out is not None and len(held_out):
+        sets = held_out.rename(columns={"set": "panel", "avg": "reward", "attempts": "n"})
+        parts.append(sets[["panel", "step", "reward", "low", "high", "n"]])
+        for name, look in looks(list(held_out["set"])).items():
+            part = sets[sets["panel"] == name].sort_values("step")
+            error = [part["reward"] - part["low"], part["high"] - part["reward"]]
+            ax.errorbar(part["step"], part["reward"], error, color=look.colour, ls=look.line, marker=look.marker, ms=4,
+                        capsize=2, label=f"{name}, {int(part['n'].iloc[0])} attempts")  # fmt: skip
     ax.set_ylim(-0.02, 1.02)
-    ax.legend()
-    return fig, shown
+    below(fig, [ax])
+    return fig, pd.concat(parts, ignore_index=True).reindex(
+        columns=["panel", "step", "reward", "trailing", "low", "high", "n"]
+    )
 
 
 def _mean(values: Any) -> float:
