@@ -23,7 +23,7 @@ HEAD = (
     "command",
     "published",
     "ours (micro)",
-    "ours (small or larger)",
+    "ours (other profiles)",
     "why not filled here",
 )
 _MOST = 220  # characters of a cell
