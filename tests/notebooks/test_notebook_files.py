@@ -40,7 +40,7 @@ def test_every_notebook_has_values_in_every_profile(path, monkeypatch):
     from workbench.runs.profiles import load_profile, profile_names
 
     monkeypatch.delenv("WORKBENCH_PROFILE", raising=False)
-    assert profile_names() == ["micro", "paper", "small", "smoke"]
+    assert profile_names() == ["arms", "micro", "paper", "rewards", "small", "smoke"]
     keys = {name: set(load_profile(path.stem, name)) for name in profile_names()}
     assert len(set(map(frozenset, keys.values()))) == 1, f"profiles differ in their names: {keys}"
 
