@@ -155,7 +155,7 @@ class RayExecutor:
         try:
             playing.ref = self._play.remote(
                 __version__, self._mailbox, key, files, task.digest, policy.name, sampling, policy.solver_prompt, policy.budget, self.backend,
-                attempt.id,
+                attempt.id, self.roles.progress,
             )  # fmt: skip
         except BaseException:
             self._playing.pop(key)

@@ -74,7 +74,7 @@ class There:
 
 def play_there(
     version: str, mailbox: Any, key: str, files: Mapping[str, tuple[bytes, int]], digest: str, name: str, sampling: Sampling,
-    prompt: Prompt | str, budget: Budget, backend: str, id: str,
+    prompt: Prompt | str, budget: Budget, backend: str, id: str, progress: bool,
 ) -> tuple[Trial, str]:  # fmt: skip
     """On a node: one trial; with the node's id."""
     import ray
@@ -89,7 +89,8 @@ def play_there(
         if task.digest != digest:
             raise RuntimeError(f"task {task.name} came over with digest {task.digest}, not {digest}")
         agent = TerminalAgent(There(mailbox, key, name, node), sampling=sampling, prompt=prompt)
-        trial = run_trial(task, agent, _backend(backend), budget=budget, admitted=True, seed=sampling.seed, id=id)
+        trial = run_trial(task, agent, _backend(backend), budget=budget, admitted=True, seed=sampling.seed, id=id,
+                          progress=progress)  # fmt: skip
     return trial, node
 
 

@@ -73,9 +73,8 @@ def make_flywheel(run: Run, values: Mapping[str, Any]) -> Flywheel:
         seed=values["seed"], budget=solver_budget(values), calibration=calibration,
         held_out=Path(values["held_out"]) if values.get("held_out") else None,
     )  # fmt: skip
-    proposer = get_proposer(
-        values["proposer"], **({} if values["proposer"] == "program" else capped), **_worlds(values)
-    )
+    asked = {} if values["proposer"] in ("program", "world") else capped  # who asks no model spends nothing
+    proposer = get_proposer(values["proposer"], **asked, **_worlds(values))
     return Flywheel(run, get_backend(values["backend"]), solver, proposer, settings)
 
 

@@ -11,6 +11,7 @@ denominator and no weight by role (AutoEnvScaling G.1). One pass over the batch;
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -227,6 +228,7 @@ class Learner:
     def save(self, folder: str | Path, blobs: Mapping[str, Any] | None = None, *, keep: int = 2) -> Path:
         """A checkpoint `folder/step-<version>` of weights, optimizer, schedule, random generators (Python, NumPy, torch)
         and counters, with JSON `blobs` (pool, curriculum) beside; `folder/latest` names it once it is whole."""
+        logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)  # it warns of tied weights at every step
         return save_folder(
             Path(folder),
             f"step-{self.version:08d}",

@@ -71,7 +71,7 @@ def _model(values: Mapping[str, Any]) -> dict[str, Any]:
     if values["solver"] == SCRIPTED:
         return {}
     sampling = Sampling(max_tokens=values["max_tokens"], temperature=values["temperature"])
-    capped = {"usd": values["usd"]} if values["usd"] else {}
+    capped = {"budget": values["budget"]} if "budget" in values else {}  # of setup.spending_cap
     return {"sampling": sampling, "prompt": values["prompt"], **capped}
 
 
