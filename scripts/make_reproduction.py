@@ -2,7 +2,7 @@
 
 make_reproduction.py                 write the page
 make_reproduction.py --check         only say whether it is current (exit 1 when not)
-make_reproduction.py --publish RUN   first take the summary of a run of 90_paper_figures into results/published
+make_reproduction.py --publish RUN   first take a finished run's figures and tables into results/published (of 90_paper_figures its summary)
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from workbench.report.paper_figures_page import page
-from workbench.runs import find_run, open_run
+from workbench.runs import Run, find_run, open_run
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reproduction.md"
@@ -21,22 +22,43 @@ OF_A_MACHINE = ("cwd", "source")  # of params.json: paths that mean nothing else
 
 
 def publish(spec: str, published: Path) -> Path:
-    """Copy what the page needs of a run, without paths of this machine; returns the folder. ValueError when it is no such run."""
+    """Copy a finished run's figures (PNG and their data) and tables, without paths of this machine; of 90_paper_figures only the summary that
+    the page needs. Returns the folder, which is made anew. ValueError when the run did not end well."""
     run = open_run(find_run(spec))
-    summary = run.folder / "tables" / "summary.csv"
-    if run.notebook != "90_paper_figures" or not summary.is_file():
-        raise ValueError(f"{run.folder} is no finished run of 90_paper_figures: it has no tables/summary.csv")
-    target = published / f"90_paper_figures-{run.profile}"
-    (target / "tables").mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(summary, target / "tables" / "summary.csv")
+    state = run.state()["state"]
+    if state not in ("done", "interactive"):  # of one in JupyterLab nobody but its user knows whether it is finished
+        raise ValueError(f"{run.folder} is no finished run: {state}")
+    wanted = (
+        ("tables/summary.csv",)
+        if run.notebook == "90_paper_figures"
+        else ("figures/*.png", "figures/*.csv", "tables/*.csv")
+    )
+    found = [path for pattern in wanted for path in sorted(run.folder.glob(pattern))]
+    if not found:
+        raise ValueError(f"{run.folder} has nothing to publish: no {' or '.join(wanted)}")
+    target = published / f"{run.notebook}-{run.profile}"
+    shutil.rmtree(target, ignore_errors=True)
+    for path in found:
+        place = target / path.relative_to(run.folder)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(
+            path.read_bytes().replace(str(run.folder).encode(), run.id.encode())
+            if path.suffix == ".csv"
+            else path.read_bytes()
+        )
+    (target / "params.json").write_text(json.dumps(plain_params(run), indent=1) + "\n", encoding="utf-8")
+    return target
+
+
+def plain_params(run: Run) -> dict[str, Any]:
+    """params.json without what means something on this machine only."""
     params = json.loads((run.folder / "params.json").read_text(encoding="utf-8"))
     kept = {k: v for k, v in params.items() if k not in OF_A_MACHINE}
     kept["machine"] = {k: v for k, v in params.get("machine", {}).items() if k != "executable"}
     kept["parameters"] = {
         k: v for k, v in params["parameters"].items() if k != "runs"
     }  # folders; the summary says what they say
-    (target / "params.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    return target
+    return kept
 
 
 def main(arguments: list[str]) -> int:

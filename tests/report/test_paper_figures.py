@@ -254,7 +254,7 @@ def test_the_page_takes_ours_from_published_summaries(tmp_path):
     assert cells[5:7] == ["12 %", "small: 34 / %"]
 
 
-def test_publishing_keeps_no_path_of_the_machine(tmp_path, run):
+def test_publishing_keeps_no_path_of_the_machine(tmp_path):
     spec = importlib.util.spec_from_file_location("make_reproduction", ROOT / "scripts" / "make_reproduction.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
@@ -265,8 +265,21 @@ def test_publishing_keeps_no_path_of_the_machine(tmp_path, run):
     text = (target / "params.json").read_text()
     assert str(tmp_path) not in text
     assert sys.executable not in text
-    with pytest.raises(ValueError, match="no finished run of 90_paper_figures"):
-        script.publish(str(run.folder), tmp_path / "published")
+    with new_run("40_flywheel", {"profile": "micro"}, results=tmp_path) as other:
+        other.path("tables", "pool.csv").write_text(f"path\n{other.folder}/tasks/a\n")
+        other.path("figures", "pool.png").write_bytes(b"\x89PNG")
+        other.path("figures", "pool.svg").write_text("large")
+    other.write_status("failed", 1, "cell 3")
+    with pytest.raises(ValueError, match="is no finished run: failed"):
+        script.publish(str(other.folder), tmp_path / "published")
+    other.write_status("done", 0)
+    target = script.publish(str(other.folder), tmp_path / "published")
+    assert sorted(p.name for p in target.rglob("*.*")) == ["params.json", "pool.csv", "pool.png"]
+    assert (target / "tables" / "pool.csv").read_text() == f"path\n{other.id}/tasks/a\n"
+    with new_run("40_flywheel", {}, results=tmp_path) as bare:
+        pass
+    with pytest.raises(ValueError, match="has nothing to publish"):
+        script.publish(str(bare.folder), tmp_path / "published")
 
 
 def test_a_page_without_marks_is_refused():
