@@ -33,7 +33,11 @@ WINDOW = 20  # attempts over which the share of infrastructure failures is watch
 
 
 class NothingToLearn(RuntimeError):
-    """The cap was reached and too few groups vary; the message counts the dropped ones by reason."""
+    """The cap was reached and too few groups vary; the message counts the dropped ones by reason. accepted, dropped: groups of the step."""
+
+    def __init__(self, message: str, accepted: int = 0, dropped: int = 0):
+        super().__init__(message)
+        self.accepted, self.dropped = accepted, dropped
 
 
 class InfraBroken(RuntimeError):
@@ -214,7 +218,7 @@ class _Step:
             self._top_up(1.0)
         short = len(self.accepted) < self.want
         if short and len(self.accepted) < c.settings.least:
-            raise NothingToLearn(self._why())
+            raise NothingToLearn(self._why(), len(self.accepted), sum(self.dropped.values()))
         return Collected(tuple(self.accepted), tuple(self.seen), {
             "version": self.version, "wanted": self.want, "accepted": len(self.accepted), "collected": len(self.seen),
             "dropped": dict(self.dropped), "useful": len(self.accepted) / max(1, len(self.accepted) + sum(self.dropped.values())),

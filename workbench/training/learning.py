@@ -122,9 +122,8 @@ class Learning:
             try:
                 self.step()
             except NothingToLearn as error:  # the end of this run, not a failure of it: what was learned is evaluated
-                self.run.record(
-                    "stop", {"step": self.state.step, "version": self.learner.version, "reason": str(error)}
-                )
+                row = {"step": self.state.step, "version": self.learner.version, "reason": str(error)}
+                self.run.record("stop", {**row, "accepted": error.accepted, "dropped": error.dropped})
                 self.say(f"stopped after step {self.state.step}: {error}")
                 return
             done()
