@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from workbench.runs.temporary import start_time
 from workbench.sandboxes import state_dir
 from workbench.sandboxes.bubblewrap import Bubblewrap
-from workbench.sandboxes.layers import start_time
 
 # A host process with a used sandbox (daemons, a locked folder), an idle slot, and a command in progress.
 HOST = """
@@ -205,6 +205,16 @@ def test_a_recycled_pid_does_not_protect_a_dead_host(backend):
     assert start_time(os.getpid()) != "1"
     assert f"folder {folder}" in backend.clean()
     assert not folder.exists()
+
+
+def test_a_process_that_has_ended_unasked_after_is_no_owner():
+    with subprocess.Popen(["true"]) as process:  # a zombie until it is asked after
+        deadline = time.monotonic() + 30
+        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert start_time(process.pid) is None
+    assert start_time(os.getpid()) is not None
 
 
 def test_hosts_of_another_container_are_not_judged(backend):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from workbench.sandboxes.layers import start_time
+from workbench.runs.temporary import start_time
 
 SETTINGS = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # no cluster over machines: every address is 127.0.0.1

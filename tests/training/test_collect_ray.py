@@ -15,9 +15,9 @@ import pytest
 from tests.training.learning_parts import VALUES, parents, tiny_policy
 from tests.training.ray_cluster import another, children, cluster, descendants
 from workbench.runs.folder import new_run
-from workbench.runs.temporary import sweep_temporary
+from workbench.runs.temporary import start_time, sweep_temporary
 from workbench.sandboxes import leftovers, state_dir
-from workbench.sandboxes.layers import Host, start_time
+from workbench.sandboxes.layers import Host
 from workbench.training.collect_ray import RayExecutor, connect
 from workbench.training.groups import Plan
 from workbench.training.setup import play
@@ -136,7 +136,8 @@ def test_what_dies_in_the_middle_is_played_again(tmp_path, made):
     attempt = Plan("last", "solver", flywheel.state.active[0].id, 1).attempts(0)[0]
     wide = RayExecutor(flywheel.roles, made.address, cpus=64, patience=1.0)
     with pytest.raises(
-        RuntimeError, match="no node of the cluster could play a trial for 1 s: 1 live, none with 64 CPUs"
+        RuntimeError,
+        match=r"no node of the cluster could play a trial for 1 s: [12] live, none with 64 CPUs",  # Ray may not have missed the dead one yet
     ):
         wide.submit(attempt).result(60)
     wide.close()

@@ -25,7 +25,7 @@ def sweep_temporary() -> list[str]:
     removed, here = [], _place()
     for folder in Path(tempfile.gettempdir()).glob("workbench-*"):
         found = _NAME.fullmatch(folder.name)
-        if found is None or found.group(3, 4) != here or _started(int(found[1])) == found[2]:
+        if found is None or found.group(3, 4) != here or start_time(int(found[1])) == found[2]:
             continue
         try:
             mine = folder.lstat().st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
@@ -40,13 +40,15 @@ def sweep_temporary() -> list[str]:
 @functools.lru_cache(maxsize=4)
 def _owner(pid: int) -> str:
     """pid.start.boot.namespace: a pid alone is given out again, and means something only in its own namespace."""
-    return ".".join((str(pid), _started(pid) or "0", *_place()))
+    return ".".join((str(pid), start_time(pid) or "0", *_place()))
 
 
-def _started(pid: int) -> str | None:
-    """When a process started, in clock ticks since boot; None when there is none."""
+def start_time(pid: int) -> str | None:
+    """When process `pid` started (clock ticks since boot), which tells it from a later one of the same number. None when there is none: also of
+    one that has ended and that its parent has not asked after (a zombie), which owns nothing any more."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else fields[19]
     except (OSError, IndexError):
         return None
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from workbench.runs.temporary import start_time
 from workbench.sandboxes import cgroups as cg
 from workbench.sandboxes.warden import trees
 
@@ -30,14 +31,6 @@ def mapped_range() -> tuple[int, int]:
     start, _, length = max(rows, key=lambda row: row[2])  # in a container: the upper half of what it may use
     count = min(count, length // 2)
     return start + length - count, count
-
-
-def start_time(pid: int) -> str | None:
-    """When process `pid` started (clock ticks since boot), which tells it from a later one of the same number."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return None
 
 
 def here() -> tuple[str, str]:

@@ -14,8 +14,9 @@ import signal
 import time
 from pathlib import Path
 
+from workbench.runs.temporary import start_time
 from workbench.sandboxes.cgroups import remove_group
-from workbench.sandboxes.layers import Host, here, start_time
+from workbench.sandboxes.layers import Host, here
 from workbench.sandboxes.warden import trees
 
 _YOUNG = 60.0  # seconds: a folder without its record may be one that is being made
