@@ -25,7 +25,7 @@ def test_the_picture_has_the_pool_and_each_held_out_set_where_it_was_evaluated(r
     assert list(zip(held["step"], held["reward"], held["n"], strict=True)) == [(0, 0.25, 1), (3, 0.75, 1)]
     assert list(table[table["panel"] == "pool"]["trailing"]) == [0.5, 0.5, 0.5]
     texts = [text.get_text() for text in fig.legends[0].get_texts()]
-    assert texts == ["pool, 5-step mean", "seeds, 1 attempts", "generators, 1 attempts"]
+    assert texts == ["pool, 5-step mean", "seeds (1)", "generators (1)"]
 
 
 def test_a_run_that_was_never_evaluated_shows_its_pool(run):

@@ -158,9 +158,9 @@ def solver_reward(
             part = sets[sets["panel"] == name].sort_values("step")
             error = [part["reward"] - part["low"], part["high"] - part["reward"]]
             ax.errorbar(part["step"], part["reward"], error, color=look.colour, ls=look.line, marker=look.marker, ms=4,
-                        capsize=2, label=f"{name}, {int(part['n'].iloc[0])} attempts")  # fmt: skip
+                        capsize=2, label=f"{name} ({int(part['n'].iloc[0])})")  # fmt: skip
     ax.set_ylim(-0.02, 1.02)
-    below(fig, [ax])
+    below(fig, [ax], ncols=2)
     return fig, pd.concat(parts, ignore_index=True).reindex(
         columns=["panel", "step", "reward", "trailing", "low", "high", "n"]
     )
