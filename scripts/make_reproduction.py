@@ -41,11 +41,10 @@ def publish(spec: str, published: Path) -> Path:
     for path in found:
         place = target / path.relative_to(run.folder)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(
-            path.read_bytes().replace(str(run.folder).encode(), run.id.encode())
-            if path.suffix == ".csv"
-            else path.read_bytes()
-        )
+        data = path.read_bytes()
+        if path.suffix == ".csv":
+            data = data.replace(str(run.folder).encode(), run.id.encode())
+        place.write_bytes(data)
     (target / "params.json").write_text(json.dumps(plain_params(run), indent=1) + "\n", encoding="utf-8")
     return target
 

@@ -126,9 +126,8 @@ class Collector:
     queue: deque[Group] = field(default_factory=deque)
     _open: dict[str, Group] = field(default_factory=dict)
     _flying: dict[Future[Played], Attempt] = field(default_factory=dict)
-    _recent: deque[bool | str] = field(
-        default_factory=lambda: deque(maxlen=WINDOW)
-    )  # failed; of a lost place: its name
+    # failed; of a lost place: its name
+    _recent: deque[bool | str] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
     def collect(self, version: int, want: int | None = None) -> Collected:
         """Groups that vary for one update of the policy `version`. Raises NothingToLearn or InfraBroken."""
@@ -179,9 +178,8 @@ class Collector:
 
     def _check_infra(self, played: Played) -> None:
         places = {place for place in self._recent if isinstance(place, str)}
-        failures = sum(place is True for place in self._recent) + len(
-            places
-        )  # a node takes many along, and is one failure
+        # a node takes many along, and is one failure
+        failures = sum(place is True for place in self._recent) + len(places)
         if (
             failures / WINDOW > self.settings.stop_after_infra
         ):  # of a full window, so that one early failure stops nothing
